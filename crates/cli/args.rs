@@ -17,6 +17,8 @@ use launch::flags::{
 use memory::graph_view::Format;
 use memory::{Layout, Method, Profile, methods};
 
+use server::KeepAlive;
+
 use crate::method_options::{AskOptions, PrepareOptions};
 
 const AFTER_HELP: &str = "\
@@ -437,10 +439,40 @@ pub struct Serve {
     /// Folder of benchmark runs, whose reports the page shows
     #[arg(long, value_name = "FOLDER")]
     pub bench_runs: Option<PathBuf>,
+    /// When a request may have a model loaded that is on this disk, and idle ones unloaded for it: auto (the server listens
+    /// on loopback and requires no keys), always or never; without a value always
+    #[arg(long, value_name = "WHEN", num_args = 0..=1, require_equals = true, default_value = "auto", default_missing_value = "always")]
+    pub load_models: LoadChoice,
+    /// How long a model that a request had loaded stays after its last request, such as 90, 5m or 1h30m; 0 unloads it at once,
+    /// -1 keeps it
+    #[arg(long, value_name = "TIME", default_value = "5m", allow_hyphen_values = true)]
+    pub keep_alive: KeepAlive,
+    /// GGUF file or folder with safetensors that requests may name, once for each
+    #[arg(long = "model-file", value_name = "NAME=PATH", value_parser = named_path)]
+    pub model_files: Vec<(String, PathBuf)>,
     #[command(flatten)]
     pub models: ModelFlags,
     #[command(flatten)]
     pub engine: EndpointFlags,
+}
+
+/// When models are loaded on demand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum LoadChoice {
+    /// On loopback without keys.
+    Auto,
+    Always,
+    Never,
+}
+
+/// Parses a name and a path.
+fn named_path(text: &str) -> Result<(String, PathBuf), String> {
+    let (name, path) = text.split_once('=').ok_or("it must be NAME=PATH")?;
+    let path = launch::absolute(std::path::Path::new(path));
+    if name.is_empty() || !path.exists() {
+        return Err(format!("there is no file {}", path.display()));
+    }
+    Ok((name.to_owned(), path))
 }
 
 #[derive(Debug, clap::Args)]

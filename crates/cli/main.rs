@@ -13,6 +13,7 @@ mod explain;
 mod ingest;
 mod method_options;
 mod methods;
+mod model_names;
 mod models;
 mod serve;
 mod settings;

@@ -13,11 +13,11 @@ use launch::failure::refusal;
 use launch::flags::{EndpointFlags, GlobalFlags, ModelFlags};
 use launch::output::{Log, print_line};
 use launch::{Backend, home, pdf_child, prefixes_need_local_engine};
-use server::{Config, Keys, KeysError, KeysFile, Server};
+use server::{Config, Keys, KeysError, KeysFile, LoadModels, Server};
 use tokio::runtime::{Builder, Runtime};
 
-use crate::args::{Keys as KeysCommand, Mcp, Serve};
-use crate::shelf::BuiltIn;
+use crate::args::{Keys as KeysCommand, LoadChoice, Mcp, Serve};
+use crate::shelf::LocalModels;
 
 /// Threads for socket I/O: the other cores are for the models.
 const SOCKET_THREADS: usize = 2;
@@ -54,7 +54,15 @@ pub fn run(serve: &Serve, global: &GlobalFlags) -> Result<ExitCode> {
         keep_prefixes: serve.keep_prefixes,
         keep_threads: !serve.no_threads,
         bench_runs: serve.bench_runs.clone(),
-        shelf: Some(Arc::new(BuiltIn(home::fetching(global)?))),
+        shelf: Some(Arc::new(shelf(serve, global)?)),
+        load_models: match serve.load_models {
+            LoadChoice::Always => LoadModels::Always,
+            // Where another machine answers, this one may have no memory for models.
+            LoadChoice::Auto if serve.engine.engine.is_none() => LoadModels::Alone,
+            LoadChoice::Auto | LoadChoice::Never => LoadModels::Never,
+        },
+        keep_alive: serve.keep_alive,
+        settings: settings(serve, global)?,
         ..config(global)?
     };
     let server = server(&serve.models, &serve.engine, config, global)?;
@@ -124,6 +132,48 @@ fn config(global: &GlobalFlags) -> Result<Config> {
         bundle: home::bundle(global)?,
         ..Config::new(home::folder(global)?)
     })
+}
+
+fn shelf(serve: &Serve, global: &GlobalFlags) -> Result<LocalModels> {
+    let (options, folder) = (home::fetching(global)?, home::folder(global)?);
+    Ok(LocalModels::new(options, global, serve.models.quantise, serve.model_files.clone(), launch::absolute(&folder)))
+}
+
+/// What the page shows of the configuration: names of flags with their values, without secrets.
+fn settings(serve: &Serve, global: &GlobalFlags) -> Result<Vec<(String, String)>> {
+    let yes = |is: bool| if is { "yes" } else { "no" }.to_owned();
+    let given = |text: Option<String>| text.unwrap_or_else(|| "none".to_owned());
+    let shown = |name: &str, value: String| (name.to_owned(), store::without_secrets(&value));
+    let models = &serve.models;
+    Ok(vec![
+        shown("version", env!("CARGO_PKG_VERSION").to_owned()),
+        shown("data-dir", home::folder(global)?.display().to_string()),
+        shown("host", serve.host.to_string()),
+        shown("port", serve.port.to_string()),
+        shown("operator", given(serve.operator.clone())),
+        shown("model", given(Some(models.model.clone()).filter(|_| serve.engine.engine.is_none()))),
+        shown("engine", given(serve.engine.engine.clone())),
+        shown("embedder", models.embedder.clone()),
+        shown("gpu", global.gpu().to_string()),
+        shown(
+            "kv-tokens",
+            global.kv_tokens.map_or_else(|| "the model's context".to_owned(), |tokens| tokens.to_string()),
+        ),
+        shown("load-models", format!("{:?}", serve.load_models).to_lowercase()),
+        shown("keep-alive", serve.keep_alive.to_string()),
+        shown("max-requests", serve.max_requests.to_string()),
+        shown("rate", given(serve.rate.map(|rate| rate.to_string()))),
+        shown("max-body", serve.max_body.to_string()),
+        shown("max-upload", serve.max_upload.to_string()),
+        shown("deadline", serve.deadline.to_string()),
+        shown("prepare-wait", serve.prepare_wait.to_string()),
+        shown("threads kept", yes(!serve.no_threads)),
+        shown("keep-prefixes", yes(serve.keep_prefixes)),
+        shown("log-prompts", yes(serve.log_prompts)),
+        shown("allow-origin", given(Some(serve.allow_origins.join(" ")).filter(|origins| !origins.is_empty()))),
+        shown("vectors", given(global.vectors.clone())),
+        shown("offline", yes(home::fetching(global)?.offline)),
+    ])
 }
 
 fn keys_file(global: &GlobalFlags) -> Result<PathBuf> {

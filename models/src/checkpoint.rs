@@ -175,6 +175,29 @@ pub struct Footprint {
     pub context: usize,
 }
 
+/// What a language model's files say, without loading them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Inspection {
+    pub footprint: Footprint,
+    /// The architecture, as checkpoints call it.
+    pub architecture: String,
+    pub source: Source,
+}
+
+impl Inspection {
+    /// Reads what a checkpoint says of itself.
+    ///
+    /// # Errors
+    /// Any [`ModelError`].
+    pub fn of(path: &Path, options: LoadOptions) -> Result<Inspection> {
+        let mut source = Source::new(path, options)?;
+        let (spec, weights, described) = open_decoder(path, options)?;
+        source.labels = described.labels(&weights)?;
+        let footprint = Footprint::new(Shape::from(&spec), weights.packed_bytes(), spec.context);
+        Ok(Inspection { footprint, architecture: spec.architecture, source })
+    }
+}
+
 impl Footprint {
     /// Measures a checkpoint without loading it.
     ///

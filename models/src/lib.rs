@@ -42,7 +42,7 @@ mod weights;
 
 pub use backend::{Backend, DecoderNetwork, EncoderNetwork, Kernels};
 pub use chat::{ChatOptions, ChatTemplate};
-pub use checkpoint::{Checkpoint, EmbeddingModel, Footprint, LanguageModel};
+pub use checkpoint::{Checkpoint, EmbeddingModel, Footprint, Inspection, LanguageModel};
 pub use decoder::{Batch, Decoder, KvCache, KvPrecision, Output, PAGE_TOKENS};
 pub use encoder::{Encoder, Pass, ranges};
 pub use encoder_tokenizer::EncoderTokenizer;

@@ -43,10 +43,8 @@ for refused in [
     lambda: client.chat(model=MODEL, messages=QUESTION, think=True),
     lambda: client.chat(model=MODEL, messages=[{"role": "user", "content": "?", "images": [b"iVBORw0K"]}]),
     lambda: client.embed(model=EMBEDDER, input="a red wall " * 1000, truncate=False),
-    lambda: client.create(model="mine", from_=MODEL),
-    lambda: client.copy(MODEL, "mine"),
-    lambda: client.delete(MODEL),
-    lambda: client.pull("gpt-9"),
+    lambda: client.create(model="mine", from_=MODEL, system="Be brief."),
+    lambda: client.create(model="mine", from_="/none.gguf"),
 ]:
     try:
         refused()
@@ -60,6 +58,47 @@ except ollama.ResponseError as error:
     assert error.status_code == 404 and error.error == "model 'gpt-9' not found", error
 else:
     raise AssertionError("an unknown model was expected to be refused")
+for status, refused in [
+    (404, lambda: client.pull("gpt-9")),
+    (404, lambda: client.copy("gpt-9", "mine")),
+    (404, lambda: client.delete("gpt-9")),
+    # The server was started with it, whatever it is called.
+    (409, lambda: client.delete(MODEL)),
+    (409, lambda: client.delete("smollm2-135m")),
+]:
+    try:
+        refused()
+    except ollama.ResponseError as error:
+        assert error.status_code == status, error
+    else:
+        raise AssertionError("a refusal was expected")
+
+# A GGUF file becomes a model, which is loaded on demand and leaves again.
+GGUF = sys.argv[2]
+names = lambda listed: [model.model for model in listed.models]  # noqa: E731
+assert client.create(model="mine", from_=GGUF).status == "success"
+assert "mine:latest" in names(client.list()) and "mine:latest" not in names(client.ps())
+assert client.show("mine").modelinfo["general.architecture"] == "llama"
+other = client.chat(model="mine", messages=QUESTION, options=GREEDY, keep_alive="1h")
+assert other.model == "mine" and other.message.content == whole.message.content and other.load_duration > 0, other
+mine = next(model for model in client.ps().models if model.model == "mine:latest")
+assert mine.expires_at.year < 9999 and mine.size > 50_000_000, mine
+assert client.generate(model="mine", keep_alive=0).done_reason == "unload"
+assert "mine:latest" not in names(client.ps())
+assert client.generate(model="mine").done_reason == "load" and "mine:latest" in names(client.ps())
+client.copy("mine", "yours")
+client.delete("mine")
+assert "mine:latest" not in names(client.list()) and "mine:latest" not in names(client.ps())
+client.create(model="uploaded", files={"a.gguf": client.create_blob(GGUF)})
+assert client.generate(model="uploaded", prompt="Name a colour.", options=GREEDY).response
+client.delete("uploaded")
+client.copy(MODEL, "same")
+same = client.chat(model="same", messages=QUESTION, options=GREEDY)
+assert same.model == "same" and same.message.content == whole.message.content, same
+assert "same:latest" not in names(client.ps()), "it is the model of the start"
+for name in ["same", "yours"]:
+    client.delete(name)
+assert names(client.list()) == [MODEL, EMBEDDER]
 
 
 def paint(wall: str) -> str:

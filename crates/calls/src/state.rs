@@ -28,6 +28,8 @@ pub struct ModelState {
     /// Name of the model.
     pub model: String,
     pub total_pages: usize,
+    /// Bytes of one page.
+    pub page_bytes: usize,
     /// Pages of the calls that run.
     pub used_pages: usize,
     /// Unreferenced pages that still cache prefixes.
@@ -42,6 +44,8 @@ pub struct ModelState {
     pub steps: u64,
     /// Tokens of prompts computed so far, those not counted that were cached.
     pub read_tokens: u64,
+    /// Tokens of the prompts of finished calls that were cached.
+    pub cached_tokens: u64,
     /// Tokens of answers written so far.
     pub written_tokens: u64,
     /// Tokens of prompts computed in a second, over the last seconds.

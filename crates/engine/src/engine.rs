@@ -235,7 +235,9 @@ impl Caller for Engine {
 
     fn state(&self) -> Vec<ModelState> {
         let now = Instant::now();
-        self.frontends().iter().map(|frontend| frontend.published.get(now)).collect()
+        let state =
+            |frontend: &ModelFrontend| ModelState { page_bytes: frontend.page_bytes, ..frontend.published.get(now) };
+        self.frontends().iter().map(state).collect()
     }
 }
 

@@ -44,6 +44,7 @@ pub(crate) struct ModelRunner {
 struct Counts {
     steps: u64,
     read_tokens: u64,
+    cached_tokens: u64,
     written_tokens: u64,
 }
 
@@ -101,7 +102,7 @@ impl ModelRunner {
     pub fn publish(&self, now: Instant) {
         let (free, cached_pages, used_pages) = self.scheduler.pages();
         let (running, waiting) = self.scheduler.queue();
-        let Counts { steps, read_tokens, written_tokens } = self.counts;
+        let Counts { steps, read_tokens, cached_tokens, written_tokens } = self.counts;
         let state = ModelState {
             model: self.name.clone(),
             total_pages: free + cached_pages + used_pages,
@@ -112,6 +113,7 @@ impl ModelRunner {
             waiting,
             steps,
             read_tokens,
+            cached_tokens,
             written_tokens,
             ..ModelState::default()
         };
@@ -335,6 +337,7 @@ impl ModelRunner {
                 Ok(Some(token)) => self.scheduler.append(id, token),
                 Ok(None) => {
                     let cached_tokens = self.scheduler.usage(id).map_or(0, |usage| usage.cached_tokens);
+                    self.counts.cached_tokens += cached_tokens as u64;
                     self.scheduler.finish(id);
                     return self.scorings.remove(&id).into_iter().for_each(|scoring| scoring.answer(cached_tokens));
                 }
@@ -350,6 +353,7 @@ impl ModelRunner {
         self.scheduler.finish(id);
         if let (Some(generation), Some(usage)) = (self.generations.remove(&id), usage) {
             let (prompt_tokens, cached_tokens) = (usage.prompt_tokens, usage.cached_tokens);
+            self.counts.cached_tokens += cached_tokens as u64;
             let usage = Usage { prompt_tokens, cached_tokens, ..Usage::default() };
             let name = generation.adapter.map_or(&self.name, |adapter| &self.adapters[adapter]);
             generation.answer(finish, usage, name);

@@ -20,7 +20,7 @@ pub const DEFAULT_MODEL: &str = "smollm2-135m-instruct";
 pub const DEFAULT_EMBEDDER: &str = "all-minilm-l6-v2";
 
 /// Flags of every command.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "This machine")]
 pub struct GlobalFlags {
     /// Folder for models and corpora [default: MEMLOCAL_HOME, or where the platform puts data]

@@ -1,7 +1,7 @@
 //! From command-line flags to a running engine: what the programs `memlocal` and `memlocal-bench` share.
 //!
 //! [`flags`] defines the flags, [`config_file`] gives them defaults, [`home`] finds the data folder, [`loader`] fetches
-//! and loads models and starts an engine, [`plan`] says what fits into memory, [`Backend`] is that engine or an endpoint on the network. [`output`],
+//! and loads models and starts an engine, [`one_model`] loads a further one, [`plan`] says what fits into memory, [`Backend`] is that engine or an endpoint on the network. [`output`],
 //! [`progress`] and [`failure`] print results, progress and errors.
 //!
 //! Not here: commands.
@@ -14,6 +14,7 @@ pub mod home;
 pub mod loader;
 pub mod machine;
 pub mod memory_budget;
+pub mod one_model;
 
 pub mod output;
 pub mod plan;

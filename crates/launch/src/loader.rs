@@ -75,7 +75,7 @@ fn embedder_on(
     Ok((quantised_name(typed, quantise), model.with_context(|| format!("cannot load {typed}"))?))
 }
 
-fn precision_of(quantise: Option<Quantisation>) -> Precision {
+pub(crate) fn precision_of(quantise: Option<Quantisation>) -> Precision {
     quantise.map_or(Precision::Stored, Precision::Quantised)
 }
 
@@ -102,7 +102,7 @@ pub fn embedder_bytes(typed: &str, global: &GlobalFlags) -> Result<(String, u64)
 }
 
 /// The path of a model's weights if they are on this disk, or what is known of the model.
-fn found(typed: &str, global: &GlobalFlags) -> Result<Result<PathBuf, Choice<'static>>> {
+pub(crate) fn found(typed: &str, global: &GlobalFlags) -> Result<Result<PathBuf, Choice<'static>>> {
     let here =
         |fetched: Fetched| fetched.entry().map(ToOwned::to_owned).with_context(|| format!("{typed} has no weights"));
     match resolve(typed)? {

@@ -5,6 +5,8 @@ use candle_core::Device;
 use models::Footprint;
 use sysinfo::{MemoryRefreshKind, RefreshKind, System};
 
+use crate::device::Computing;
+use crate::flags::{GlobalFlags, Gpu};
 use crate::plan::{Place, Plan};
 
 /// Refuses models that do not fit, with the numbers. Those on an NVIDIA GPU are checked when it is known what is free beside
@@ -33,6 +35,43 @@ fn working_set(device: &Device) -> Option<u64> {
 #[cfg(not(feature = "metal"))]
 fn working_set(_: &Device) -> Option<u64> {
     None
+}
+
+/// Memory that models can use now on the device that the flags name; `None` if the system does not report it.
+pub fn free_for(flags: &GlobalFlags) -> Option<u64> {
+    match flags.gpu() {
+        Gpu::None => free_bytes(),
+        Gpu::Auto | Gpu::Number(_) => free_on_gpu(&Computing::of(flags).ok()?.device),
+    }
+}
+
+#[cfg(feature = "cuda")]
+fn free_on_gpu(device: &Device) -> Option<u64> {
+    if device.is_cuda() {
+        return kernels::cuda::device::device_info(device).ok().map(|info| info.free as u64);
+    }
+    free_bytes()
+}
+
+/// A GPU of Apple shares the memory of the CPU.
+#[cfg(not(feature = "cuda"))]
+fn free_on_gpu(device: &Device) -> Option<u64> {
+    [free_bytes(), working_set(device)].into_iter().flatten().min()
+}
+
+/// Gives memory that dropped models have left back: to the system, and to the GPU that the flags name.
+pub fn release(flags: &GlobalFlags) {
+    kernels::memory::release_cached();
+    #[cfg(feature = "cuda")]
+    if flags.gpu() != Gpu::None
+        && let Ok(Computing { device, .. }) = Computing::of(flags)
+        && device.is_cuda()
+        && let Err(error) = kernels::cuda::device::release_unused(&device)
+    {
+        crate::eprintln!("the memory of the GPU is not given back: {error}");
+    }
+    #[cfg(not(feature = "cuda"))]
+    let _ = flags;
 }
 
 /// Memory that can be used without swapping, within the limits of a container; `None` if the system does not report it.

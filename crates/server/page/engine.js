@@ -1,8 +1,9 @@
-// Operations: the engine over time, models, the key, and reports. The engine is watched while this view is shown.
+// Operations: the engine over time, models, keys, settings, and reports. The engine is watched while this view is shown.
 
-import { $, bar, el, facts, get } from "./core.js";
+import { $, bar, el, facts, get, tell } from "./core.js";
 import { readyReports, showReports } from "./bench.js";
-import { showModels } from "./models.js";
+import { readyModels, showModels } from "./models.js";
+import { showSettings } from "./settings.js";
 
 const EVERY_MS = 2000;
 
@@ -12,6 +13,7 @@ const FEW_SAMPLES = 30;
 
 const CHARTS = [
   ["Tokens per second", "read", (state) => state.read_tokens_per_second, "written", (state) => state.written_tokens_per_second],
+  ["Prompt tokens", "cached", (state) => state.cached, "computed", (state) => state.computed],
   ["Calls", "running", (state) => state.running, "waiting", (state) => state.waiting],
   ["KV pages", "in use", (state) => state.used_pages, "cached", (state) => state.cached_pages],
 ];
@@ -26,11 +28,16 @@ let isShown = false;
 
 export async function showOperations() {
   isShown = true;
+  // A tenant of a shared server sees no history.
+  const { samples: before } = await get("/v1/engine/history").catch(() => ({ samples: [] }));
+  samples.clear();
+  before.flat().forEach(keep);
   look();
   const key = sessionStorage.getItem("key");
   $("key-state").textContent = key ? "This tab has a key for the server." : "This tab has no key, and the server asked for none.";
   $("key-forget").hidden = !key;
   await showModels();
+  await showSettings();
   await showReports();
 }
 
@@ -47,20 +54,39 @@ async function look() {
   timer = setTimeout(look, EVERY_MS);
 }
 
+/** Adds a sample of a model, with what has come since the one before. */
+function keep(state) {
+  const kept = samples.get(state.model) ?? [];
+  const last = kept.at(-1) ?? state;
+  // After a reload the counts begin again.
+  state.cached = Math.max(0, state.cached_tokens - last.cached_tokens);
+  state.computed = Math.max(0, state.read_tokens - last.read_tokens);
+  kept.push(state);
+  if (kept.length > SAMPLES) kept.shift();
+  samples.set(state.model, kept);
+  return kept;
+}
+
+let drawn = "";
+
 function draw({ models }) {
+  // A model has come or left.
+  const names = models.map(({ model }) => model).join("\n");
+  if (drawn && drawn !== names) tell(showModels)();
+  drawn = names;
+  [...samples.keys()].filter((name) => !models.some(({ model }) => model === name)).forEach((name) => samples.delete(name));
   $("engine-models").replaceChildren(...models.map((state) => {
     if (state.used_pages === undefined) {
       return el("div", {}, el("h3", {}, state.model), el("p", {}, `${state.total_pages} KV pages. Only the operator sees the load of a shared server.`));
     }
-    const kept = samples.get(state.model) ?? [];
-    samples.set(state.model, kept);
-    kept.push(state);
-    if (kept.length > SAMPLES) kept.shift();
+    const kept = keep(state);
+    const prompts = state.cached_tokens + state.read_tokens;
+    const hits = prompts ? `${Math.round((100 * state.cached_tokens) / prompts)} % of ${prompts} prompt tokens` : "";
     const pages = `${state.used_pages} in use, ${state.cached_pages} cached, ${state.pinned_pages} pinned, of ${state.total_pages}`;
     return el("div", {}, el("h3", {}, state.model),
       el("div", { className: "charts" }, ...CHARTS.map((chart) => figure(chart, kept))),
       bar(`KV pages: ${pages}`, state.total_pages, state.used_pages, state.cached_pages),
-      facts([["KV pages", pages], ["in total", `${state.read_tokens} tokens read, ${state.written_tokens} written, ${state.steps} steps`]]));
+      facts([["KV pages", pages], ["from the prefix cache", hits], ["in total", `${state.read_tokens} tokens read, ${state.written_tokens} written, ${state.steps} steps`]]));
   }), ...(models.length ? [] : [el("p", {}, "A remote engine does not report its state.")]));
 }
 
@@ -86,6 +112,7 @@ function figure([title, one, first, other, second], kept) {
 
 export function readyOperations() {
   readyReports();
+  readyModels();
   $("key-forget").onclick = () => {
     sessionStorage.removeItem("key");
     location.reload();

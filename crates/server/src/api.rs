@@ -13,7 +13,7 @@ use utoipa::{OpenApi as _, ToSchema};
         (name = "Anthropic", description = "Anthropic's API; unknown fields are ignored."),
         (name = "Memory", description = "Corpora, ingest, search, questions, traces."),
         (name = "Engine", description = "State of the engine, and benchmark reports."),
-        (name = "Ollama", description = "Ollama's API for loaded models.")
+        (name = "Ollama", description = "Ollama's API.")
     )
 )]
 struct Document;
@@ -58,7 +58,9 @@ pub(crate) fn with_error_responses(mut document: OpenApi) -> OpenApi {
     for (name, path) in &mut document.paths.paths {
         let schema = if name.starts_with("/api/") { "PlainRefusal" } else { "Refusal" };
         let error_body = || Content::new(Some(Ref::from_schema_name(schema)));
-        for operation in [&mut path.get, &mut path.post, &mut path.patch, &mut path.delete].into_iter().flatten() {
+        for operation in
+            [&mut path.get, &mut path.head, &mut path.post, &mut path.patch, &mut path.delete].into_iter().flatten()
+        {
             let responses = &mut operation.responses.responses;
             for (status, response) in responses.iter_mut() {
                 if let RefOr::T(response) = response

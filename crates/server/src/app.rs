@@ -1,19 +1,24 @@
 //! State shared by all requests.
 
+use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use calls::{Call, Caller, Embedder, Embedding, Heads, Reply, TenantId};
+use calls::{AdapterChoice, Agent, Call, Caller, Embedder, Embedding, Heads, ModelState, Reply, TenantId};
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
 use crate::blocking::{run_blocking, start_blocking};
-use crate::config::Config;
+use crate::config::{Config, LoadModels};
 use crate::error::{Result, ServerError};
+use crate::history::History;
+use crate::keys::KeysFile;
+use crate::loading::{KeepAlive, Resident, Residents};
 use crate::metered::Metered;
 use crate::metrics::Metrics;
+use crate::openai::{Served, matches_name, served};
 use crate::permits::Admission;
-use crate::pulling::Pulling;
+use crate::pulling::{Meant, Pulling, find_meant};
 use crate::rate::Rate;
 use crate::tenant::Tenants;
 
@@ -22,9 +27,20 @@ pub(crate) use crate::fresh::{fresh_id, random, since_1970};
 /// A handle to the shared state.
 pub(crate) type App = Arc<Shared>;
 
-/// State shared by all requests.
+/// State shared by all requests, with the caller that answers this one: that of the models that the server was started with,
+/// or of a model that was loaded for it ([`Shared::serving`]).
 pub(crate) struct Shared {
     pub caller: Arc<dyn Caller>,
+    /// The model that the request names, unless it is one that the server was started with, by its own name.
+    pub named: Option<Served>,
+    core: Arc<Core>,
+}
+
+/// What all requests share.
+pub(crate) struct Core {
+    /// The models that the server was started with; they stay.
+    pub fixed: Arc<dyn Caller>,
+    pub residents: Arc<Residents>,
     pub embedder: Arc<dyn Embedder>,
     pub config: Config,
     pub metrics: Arc<Metrics>,
@@ -37,14 +53,31 @@ pub(crate) struct Shared {
     /// Start time in seconds since 1970.
     pub started_seconds: u64,
     pub stopping: AtomicBool,
+    pub history: History,
+}
+
+impl Deref for Shared {
+    type Target = Core;
+
+    fn deref(&self) -> &Core {
+        &self.core
+    }
 }
 
 impl Shared {
     pub fn new(caller: Arc<dyn Caller>, embedder: Arc<dyn Embedder>, config: Config) -> App {
         let metrics = Arc::new(Metrics::default());
-        Arc::new(Shared {
-            caller: Arc::new(Metered { inner: caller, metrics: Arc::clone(&metrics), log_prompts: config.log_prompts }),
-            embedder: Arc::new(Metered { inner: embedder, metrics: Arc::clone(&metrics), log_prompts: false }),
+        let caller: Arc<dyn Caller> = Arc::new(Metered {
+            inner: caller,
+            metrics: Arc::clone(&metrics),
+            log_prompts: config.log_prompts,
+            _in_use: None,
+        });
+        let embedder = Metered { inner: embedder, metrics: Arc::clone(&metrics), log_prompts: false, _in_use: None };
+        let core = Arc::new(Core {
+            fixed: Arc::clone(&caller),
+            residents: Residents::new(config.shelf.clone(), config.max_load_waits, config.keep_alive),
+            embedder: Arc::new(embedder),
             admission: Admission::new(config.max_requests),
             uploads: Admission::new(config.max_uploads),
             rate: config.rate.map(Rate::new),
@@ -54,7 +87,68 @@ impl Shared {
             config,
             started_seconds: since_1970().as_secs(),
             stopping: AtomicBool::new(false),
-        })
+            history: History::default(),
+        });
+        Arc::new(Shared { caller, named: None, core })
+    }
+
+    /// The app that answers for the model of this name: one whose caller is the model, which is loaded if need be, and stays
+    /// loaded while that app lives. This app for a model that the server was started with, and for an unknown one.
+    ///
+    /// # Errors
+    /// [`ServerError::ModelsFixed`] if the model is here and may not be loaded, and those of [`Residents::load`].
+    pub async fn serving(self: &Arc<Self>, model: &str) -> Result<App> {
+        self.serving_for(model, None).await
+    }
+
+    /// As [`Shared::serving`], with the time that the model stays loaded after this request.
+    pub async fn serving_for(self: &Arc<Self>, model: &str, keep_alive: Option<KeepAlive>) -> Result<App> {
+        if served(self, model).is_ok() {
+            return Ok(Arc::clone(self));
+        }
+        let found = self.residents.find(|name| matches_name(name, model), keep_alive);
+        let (name, (Resident { caller, .. }, in_use)) = if let Some(found) = found {
+            (found.0.name.clone(), found)
+        } else {
+            let Some(Meant { name, model }) = self.meant(model).await? else { return Ok(Arc::clone(self)) };
+            // Another name of a model that the server was started with.
+            if let Ok(served) = served(self, &model.name) {
+                let (caller, core) = (Arc::clone(&self.fixed), Arc::clone(&self.core));
+                return Ok(Arc::new(Shared { caller, named: Some(Served { name, ..served }), core }));
+            }
+            let Some(shelf) = self.config.shelf.clone().filter(|_| self.loads_models()) else {
+                return Err(ServerError::ModelsFixed(name));
+            };
+            let loading = self.residents.load(shelf, model, &self.fixed, keep_alive);
+            (name, self.with_deadline(loading).await?)
+        };
+        let (metrics, log_prompts) = (Arc::clone(&self.metrics), self.config.log_prompts);
+        let caller = Metered { inner: caller, metrics, log_prompts, _in_use: Some(in_use) };
+        let named = Some(Served { agent: Agent::Responder, adapter: AdapterChoice::OfAgent, name });
+        Ok(Arc::new(Shared { caller: Arc::new(caller), named, core: Arc::clone(&self.core) }))
+    }
+
+    /// The language model on this disk that a request means.
+    pub async fn meant(&self, model: &str) -> Result<Option<Meant>> {
+        let Some(shelf) = self.config.shelf.clone() else { return Ok(None) };
+        let model = model.to_owned();
+        run_blocking(move || Ok(find_meant(&*shelf, &model))).await
+    }
+
+    /// Whether models may be loaded and unloaded while the server runs.
+    pub fn loads_models(&self) -> bool {
+        let needs_keys = || self.config.keys.as_ref().and_then(KeysFile::keys).is_some();
+        self.config.shelf.is_some()
+            && match self.config.load_models {
+                LoadModels::Always => true,
+                LoadModels::Never => false,
+                LoadModels::Alone => self.config.loopback_only && !needs_keys(),
+            }
+    }
+
+    /// States of the engines of all models.
+    pub fn states(&self) -> Vec<ModelState> {
+        self.fixed.state().into_iter().chain(self.residents.states()).collect()
     }
 
     /// Runs a tenant's call.

@@ -10,7 +10,18 @@ use sources::PdfChild;
 use store::Postgres;
 
 use crate::keys::KeysFile;
+use crate::loading::KeepAlive;
 use crate::pulling::Shelf;
+
+/// When models are loaded and unloaded while the server runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LoadModels {
+    /// While it serves this machine alone: it listens on a loopback address and requires no keys.
+    Alone,
+    /// Whatever a request names.
+    Always,
+    Never,
+}
 
 /// Configuration of a server.
 #[expect(clippy::struct_excessive_bools, reason = "independent switches")]
@@ -61,6 +72,14 @@ pub struct Config {
     pub bench_runs: Option<PathBuf>,
     /// The models that could be served, if they can be fetched here.
     pub shelf: Option<Arc<dyn Shelf>>,
+    /// When models of the shelf are loaded on demand.
+    pub load_models: LoadModels,
+    /// How long a model that was loaded on demand stays after its last request, unless a request says.
+    pub keep_alive: KeepAlive,
+    /// Maximum requests that wait until their model is loaded; further ones are refused.
+    pub max_load_waits: usize,
+    /// Settings that the server was started with, as the page shows them: name and value, without secrets.
+    pub settings: Vec<(String, String)>,
     /// The program that runs as the child process for PDFs.
     pub pdf_child: Option<PdfChild>,
     /// Database of shared corpora, if any. A tenant shares with tenants of the same name.
@@ -94,6 +113,10 @@ impl Config {
             keep_prefixes: false,
             bench_runs: None,
             shelf: None,
+            load_models: LoadModels::Alone,
+            keep_alive: KeepAlive::For(Duration::from_mins(5)),
+            max_load_waits: 32,
+            settings: Vec::new(),
             pdf_child: None,
             vectors: None,
             bundle: None,

@@ -11,9 +11,11 @@ use utoipa_axum::routes;
 
 use crate::app::App;
 use crate::corpora::CurrentTenant;
+use crate::error::{Result, ServerError};
+use crate::history::SAMPLE_EVERY;
 
 pub(crate) fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::new().routes(routes!(show))
+    OpenApiRouter::new().routes(routes!(show)).routes(routes!(history))
 }
 
 /// Show the state of the engine for each model: KV pages, running and waiting calls, tokens per second over the last
@@ -21,7 +23,7 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
 /// `model` and `total_pages`, since the rest depends on other tenants' calls.
 #[utoipa::path(get, path = "/v1/engine", tag = "Engine", responses((status = 200, body = Value)))]
 async fn show(State(app): State<App>, Extension(tenant): CurrentTenant) -> Json<Value> {
-    let states = app.caller.state();
+    let states = app.states();
     if tenant.is_operator {
         return Json(json!({ "models": states }));
     }
@@ -29,10 +31,20 @@ async fn show(State(app): State<App>, Extension(tenant): CurrentTenant) -> Json<
     Json(json!({ "models": states.iter().map(public).collect::<Vec<_>>() }))
 }
 
+/// Show the states of the engine over the last minutes, the oldest first: one list of models, as in `/v1/engine`, every two
+/// seconds.
+#[utoipa::path(get, path = "/v1/engine/history", tag = "Engine", responses((status = 200, body = Value), (status = 403)))]
+async fn history(State(app): State<App>, Extension(tenant): CurrentTenant) -> Result<Json<Value>> {
+    if !tenant.is_operator {
+        return Err(ServerError::OperatorOnly);
+    }
+    Ok(Json(json!({ "seconds": SAMPLE_EVERY.as_secs(), "samples": app.history.samples() })))
+}
+
 /// A gauge or counter of a model: name, type, help text and value.
 type Metric = (&'static str, &'static str, &'static str, fn(&ModelState) -> f64);
 
-const METRICS: [Metric; 11] = [
+const METRICS: [Metric; 12] = [
     ("memlocal_kv_pages", "gauge", "KV pages.", |state| state.total_pages as f64),
     ("memlocal_kv_pages_used", "gauge", "KV pages of running calls.", |state| state.used_pages as f64),
     ("memlocal_kv_pages_cached", "gauge", "Cached KV pages without users.", |state| state.cached_pages as f64),
@@ -41,6 +53,9 @@ const METRICS: [Metric; 11] = [
     ("memlocal_engine_waiting", "gauge", "Waiting calls.", |state| state.waiting as f64),
     ("memlocal_engine_steps_total", "counter", "Engine steps.", |state| state.steps as f64),
     ("memlocal_engine_read_tokens_total", "counter", "Computed prompt tokens.", |state| state.read_tokens as f64),
+    ("memlocal_engine_cached_tokens_total", "counter", "Prompt tokens of finished calls that were cached.", |state| {
+        state.cached_tokens as f64
+    }),
     ("memlocal_engine_written_tokens_total", "counter", "Generated tokens.", |state| state.written_tokens as f64),
     (
         "memlocal_engine_read_tokens_per_second",

@@ -24,12 +24,27 @@ pub enum ServerError {
     Conflict(String),
     #[error("this server keeps no threads")]
     NoThreads,
-    #[error("only the operator may fetch models")]
+    #[error("only the operator may do this")]
     OperatorOnly,
     #[error("a model is being fetched")]
     Pulling,
     #[error("{message}")]
     Pull { message: String, hint: Option<String> },
+    #[error("{message}")]
+    Shelf { message: String, hint: Option<String> },
+    #[error("the model `{0}` is on this disk, but this server loads no models while it runs")]
+    ModelsFixed(String),
+    #[error("the server was started with the model `{0}`, which stays loaded")]
+    Fixed(String),
+    #[error("{waiting} requests wait for a model to be loaded already")]
+    LoadsWaiting { waiting: usize },
+    #[error(
+        "the model `{model}` does not fit into memory: it needs {} MiB, and {} MiB are free or used by models that can be \
+         unloaded", needed >> 20, free >> 20
+    )]
+    NoRoom { model: String, needed: u64, free: u64 },
+    #[error("the model `{model}` cannot be loaded: {message}")]
+    Load { model: String, message: String, hint: Option<String> },
     #[error("an API key is needed: `Authorization: Bearer KEY`")]
     NoKey,
     #[error("the API key is not known here")]
@@ -92,18 +107,21 @@ impl ServerError {
         use StatusCode as S;
         use store::Error as E;
         match self {
-            Self::Invalid { .. } => (S::BAD_REQUEST, "invalid_value"),
+            Self::Invalid { .. } | Self::Shelf { .. } => (S::BAD_REQUEST, "invalid_value"),
             Self::UnknownModel(_) => (S::NOT_FOUND, "model_not_found"),
             Self::NotFound(_) => (S::NOT_FOUND, "not_found"),
-            Self::Conflict(_) | Self::NoThreads | Self::Pulling => (S::CONFLICT, "conflict"),
+            Self::Conflict(_) | Self::NoThreads | Self::Pulling | Self::Fixed(_) => (S::CONFLICT, "conflict"),
             Self::OperatorOnly => (S::FORBIDDEN, "operator_only"),
+            Self::ModelsFixed(_) => (S::FORBIDDEN, "models_fixed"),
+            Self::NoRoom { .. } => (S::INSUFFICIENT_STORAGE, "out_of_memory"),
+            Self::Load { .. } => (S::INTERNAL_SERVER_ERROR, "load_failed"),
             Self::Pull { .. } => (S::BAD_GATEWAY, "pull_failed"),
             Self::NoKey | Self::WrongKey => (S::UNAUTHORIZED, "invalid_api_key"),
             Self::CrossSite(_) => (S::FORBIDDEN, "foreign_origin"),
             Self::TooLarge { .. } => (S::PAYLOAD_TOO_LARGE, "request_too_large"),
             Self::RequestTimeout(_) => (S::REQUEST_TIMEOUT, "request_timeout"),
             Self::Method(_) => (S::METHOD_NOT_ALLOWED, "method_not_allowed"),
-            Self::Busy { .. } => (S::TOO_MANY_REQUESTS, "overloaded"),
+            Self::Busy { .. } | Self::LoadsWaiting { .. } => (S::TOO_MANY_REQUESTS, "overloaded"),
             Self::RateLimited { .. } => (S::TOO_MANY_REQUESTS, "rate_limit_exceeded"),
             Self::DeadlineExceeded(_) => (S::GATEWAY_TIMEOUT, "deadline"),
             Self::Stopping => (S::SERVICE_UNAVAILABLE, "stopping"),
@@ -153,7 +171,12 @@ impl ServerError {
             Self::NoThreads => "ask without `thread`, or start the server without --no-threads".into(),
             Self::OperatorOnly => "start the server with --operator NAME, the name of your key".into(),
             Self::Pulling => "try again when it is there: GET /v1/shelf shows the models".into(),
-            Self::Pull { hint, .. } => return hint.clone(),
+            Self::Pull { hint, .. } | Self::Shelf { hint, .. } | Self::Load { hint, .. } => return hint.clone(),
+            Self::ModelsFixed(name) => {
+                format!("start the server with --load-models, or with --model {name}")
+            }
+            Self::LoadsWaiting { .. } => "try again when the model is loaded; GET /v1/shelf shows it".into(),
+            Self::NoRoom { .. } => "choose a smaller model, or a smaller KV cache with --kv-tokens".into(),
             Self::NoKey | Self::WrongKey => "`memlocal keys add NAME` creates a key".into(),
             Self::TooLarge { .. } => {
                 "send less at once, or start the server with a larger --max-body or --max-upload".into()

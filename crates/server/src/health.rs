@@ -48,7 +48,7 @@ pub(crate) async fn ready(State(app): State<App>) -> Result<Json<Value>> {
 /// tenant.
 pub(crate) async fn metrics(State(app): State<App>, Extension(tenant): CurrentTenant) -> impl IntoResponse {
     let text = if tenant.is_operator {
-        app.metrics.render(None) + &engine::metrics(&app.caller.state())
+        app.metrics.render(None) + &engine::metrics(&app.states())
     } else {
         app.metrics.render(Some(tenant.id))
     };

@@ -1,8 +1,9 @@
 //! API keys: a file of names and digests. Keys themselves are not stored; each has 256 random bits, so a fast digest
 //! protects them as well as a slow one.
 //!
-//! A line is `NAME DIGEST`; text after `#` is a comment. A running server reloads the file when it has changed.
+//! A line is `NAME DIGEST`; text after `#` is a comment, `# created DATE` the day on which the key was made. A running server reloads the file when it has changed.
 
+use std::collections::HashMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,10 +12,15 @@ use std::time::SystemTime;
 
 use store::{CorpusName, private};
 
+use crate::fresh::since_1970;
+use crate::time::rfc3339;
+
 /// The names of keys with their digests.
 #[derive(Debug, Clone, Default)]
 pub struct Keys {
     holders: Vec<(String, blake3::Hash)>,
+    /// Names with the days on which their keys were made, where the file says.
+    created: HashMap<String, String>,
 }
 
 /// Why a key file cannot be used.
@@ -55,6 +61,9 @@ impl Keys {
                 [name, digest] => {
                     let digest = blake3::Hash::from_hex(digest).map_err(|_| KeysError::Line { line })?;
                     keys.insert(name, digest)?;
+                    if let Some((_, day)) = content.split_once("# created ") {
+                        keys.created.insert(name.to_owned(), day.trim().to_owned());
+                    }
                 }
                 _ => return Err(KeysError::Line { line }),
             }
@@ -77,7 +86,8 @@ impl Keys {
         if !text.is_empty() && !text.ends_with('\n') {
             text.push('\n');
         }
-        text.extend([name, " ", &digest.to_hex(), "\n"]);
+        let now = rfc3339(since_1970().as_secs());
+        text.extend([name, " ", &digest.to_hex(), " # created ", &now[..10], "\n"]);
         write(path, &text)?;
         Ok(key)
     }
@@ -115,6 +125,11 @@ impl Keys {
     /// The names of all keys.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.holders.iter().map(|(name, _)| name.as_str())
+    }
+
+    /// The day on which the key of this name was made (2026-01-31), if it is known.
+    pub(crate) fn created(&self, name: &str) -> Option<&str> {
+        self.created.get(name).map(String::as_str)
     }
 
     /// The name of a key, if it is known. Digests are compared in constant time.

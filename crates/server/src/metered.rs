@@ -11,6 +11,7 @@ use calls::{
 };
 
 use crate::delivery;
+use crate::loading::Use;
 use crate::metrics::{Latency, Metrics, Quantity};
 
 /// A caller or embedder with the metrics of its use.
@@ -19,6 +20,8 @@ pub(crate) struct Metered<T: ?Sized> {
     pub metrics: Arc<Metrics>,
     /// True if prompts are written to the log.
     pub log_prompts: bool,
+    /// The use of a model that was loaded on demand; it ends after the handle to the model is gone.
+    pub _in_use: Option<Use>,
 }
 
 impl Caller for Metered<dyn Caller> {
@@ -207,7 +210,7 @@ mod tests {
             let writer = lines.clone();
             let log = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
             let inner: Arc<dyn Caller> = Arc::new(Scripted::new(100).answer("chat", "Yes."));
-            let caller = Metered { inner, metrics, log_prompts };
+            let caller = Metered { inner, metrics, log_prompts, _in_use: None };
             let prompt = Prompt::new().system("Be brief.").user(Stability::Volatile, "Is it secret?");
             let reply = tracing::subscriber::with_default(log, || {
                 caller.call(Call::new(Agent::Responder, "chat", prompt, 5)).now_or_never()

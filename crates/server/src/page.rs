@@ -8,7 +8,7 @@ use axum::routing::get;
 use crate::app::App;
 
 /// Path, content type and content of each file.
-const FILES: [(&str, &str, &str); 19] = [
+const FILES: [(&str, &str, &str); 20] = [
     ("/", "text/html; charset=utf-8", include_str!("../page/index.html")),
     ("/page/style.css", "text/css; charset=utf-8", include_str!("../page/style.css")),
     ("/page/theme.js", "text/javascript; charset=utf-8", include_str!("../page/theme.js")),
@@ -25,6 +25,7 @@ const FILES: [(&str, &str, &str); 19] = [
     ("/page/graph.js", "text/javascript; charset=utf-8", include_str!("../page/graph.js")),
     ("/page/engine.js", "text/javascript; charset=utf-8", include_str!("../page/engine.js")),
     ("/page/models.js", "text/javascript; charset=utf-8", include_str!("../page/models.js")),
+    ("/page/settings.js", "text/javascript; charset=utf-8", include_str!("../page/settings.js")),
     ("/page/bench.js", "text/javascript; charset=utf-8", include_str!("../page/bench.js")),
     ("/docs", "text/html; charset=utf-8", include_str!("../page/docs.html")),
     ("/page/docs.js", "text/javascript; charset=utf-8", include_str!("../page/docs.js")),

@@ -1,29 +1,64 @@
-//! The models that this machine could serve, and the disk that they are fetched to.
+//! The models that this machine could serve: listing, fetching, naming and loading them.
 
 use std::fmt;
-use std::sync::Mutex;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
 
+use calls::{Caller, ModelDetails};
 use serde::Serialize;
+
+use crate::openai::matches_name;
+
+/// Why something cannot be done with a model, and what to do about it.
+pub type Refused = (String, Option<String>);
 
 /// Known models and the disk that they are fetched to.
 pub trait Shelf: fmt::Debug + Send + Sync {
+    /// The models in the order in which they are shown; what is here comes with its details.
     fn list(&self) -> Vec<ShelfModel>;
 
     /// Memory that models can use now, in bytes; `None` if the system does not report it.
     fn free_bytes(&self) -> Option<u64>;
 
-    /// Fetches a model of the list, and reports how far it is. Blocks until it is on the disk.
+    /// The name under which a model that is to be fetched would be listed; `None` if there is no such model.
+    fn fetchable(&self, name: &str) -> Option<String>;
+
+    /// Fetches a model ([`Shelf::fetchable`]), and reports how far it is. Blocks until it is on the disk.
     ///
     /// # Errors
-    /// Why it cannot be fetched, with what to do about it.
-    fn pull(&self, name: &str, report: &mut dyn FnMut(PullProgress)) -> Result<(), (String, Option<String>)>;
+    /// Why it cannot be fetched.
+    fn pull(&self, name: &str, report: &mut dyn FnMut(PullProgress)) -> Result<(), Refused>;
+
+    /// Loads a language model of the list that is here. Dropping the caller gives its memory back.
+    ///
+    /// # Errors
+    /// Why it cannot be loaded; nothing of it is left in memory then.
+    fn load(&self, name: &str) -> Result<Arc<dyn Caller>, Refused>;
+
+    /// Gives the memory that dropped models have left back to the system.
+    fn release(&self) {}
+
+    /// Gives a model another name: one of the list, or the one at the path of a GGUF file.
+    ///
+    /// # Errors
+    /// If the name cannot be given, or there is no such model.
+    fn alias(&self, name: &str, of: &str) -> Result<(), Refused>;
+
+    /// Removes a name that was given, with the uploaded file that no other name uses, or a fetched model from the disk.
+    ///
+    /// # Errors
+    /// If it cannot be removed.
+    fn remove(&self, name: &str) -> Result<(), Refused>;
+
+    /// Where an uploaded file with this digest (64 hexadecimal digits) is kept.
+    fn blob(&self, sha256: &str) -> PathBuf;
 }
 
 /// A model of the shelf.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub struct ShelfModel {
     pub name: String,
-    /// `language` or `embedding`.
+    /// `language`, `embedding` or `adapter`.
     pub kind: &'static str,
     pub context_tokens: usize,
     pub download_bytes: Option<u64>,
@@ -32,6 +67,43 @@ pub struct ShelfModel {
     pub licence: String,
     /// Whether it is on this disk.
     pub here: bool,
+    /// The model that it is another name of.
+    pub alias_of: Option<String>,
+    /// What its files say, if it is here.
+    #[serde(skip)]
+    pub details: ModelDetails,
+    /// The digest of its files, if it is known: 64 hexadecimal digits.
+    #[serde(skip)]
+    pub digest: String,
+}
+
+/// The language model on this disk that a request names.
+pub(crate) fn find_named(shelf: &dyn Shelf, requested: &str) -> Option<ShelfModel> {
+    find_in(&here(shelf), shelf, requested).cloned()
+}
+
+/// The language model on this disk that a request means: another name of a listed model means that model.
+pub(crate) fn find_meant(shelf: &dyn Shelf, requested: &str) -> Option<Meant> {
+    let here = here(shelf);
+    let named = find_in(&here, shelf, requested)?;
+    let of = named.alias_of.as_ref().and_then(|of| here.iter().find(|model| model.name == *of));
+    Some(Meant { name: named.name.clone(), model: of.unwrap_or(named).clone() })
+}
+
+/// A model, and the name by which a request knows it.
+pub(crate) struct Meant {
+    pub name: String,
+    pub model: ShelfModel,
+}
+
+fn here(shelf: &dyn Shelf) -> Vec<ShelfModel> {
+    shelf.list().into_iter().filter(|model| model.here && model.kind == "language").collect()
+}
+
+fn find_in<'a>(here: &'a [ShelfModel], shelf: &dyn Shelf, requested: &str) -> Option<&'a ShelfModel> {
+    let canonical = shelf.fetchable(requested);
+    let exact = |model: &&ShelfModel| model.name == requested || canonical.as_ref() == Some(&model.name);
+    here.iter().find(exact).or_else(|| here.iter().find(|model| matches_name(&model.name, requested)))
 }
 
 /// How far the download of one file is.

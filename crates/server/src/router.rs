@@ -11,7 +11,9 @@ use utoipa_axum::router::OpenApiRouter;
 use crate::app::App;
 use crate::config::Config;
 use crate::error::ServerError;
-use crate::{anthropic, api, bench, body, corpora, docs, engine, guard, health, mcp, ollama, openai, page, shelf};
+use crate::{
+    anthropic, api, bench, body, corpora, docs, engine, guard, health, mcp, ollama, openai, operator, page, shelf,
+};
 
 /// All routes.
 pub(crate) fn router(app: &App) -> Router {
@@ -51,4 +53,5 @@ fn documented(config: &Config) -> OpenApiRouter<App> {
         .merge(engine::routes())
         .merge(bench::routes())
         .merge(shelf::routes())
+        .merge(operator::routes())
 }

@@ -14,8 +14,8 @@ use crate::config::Config;
 use crate::connections::accept;
 use crate::corpora::resume_interrupted;
 use crate::error::{Result, ServerError};
-use crate::mcp;
 use crate::router::router;
+use crate::{history, mcp};
 
 /// A configured server that does not listen yet.
 #[derive(Clone)]
@@ -41,8 +41,10 @@ impl Server {
         let open = GracefulShutdown::new();
         let outcome = tokio::select! {
             never = accept(listener, router(&app), app.config.read_timeout, &open) => match never {},
+            never = app.residents.expire() => match never {},
+            never = history::sample(&app) => match never {},
             () = stop => Ok(()),
-            () = engine_ended(&*app.caller) => Err(ServerError::EngineEnded),
+            () = engine_ended(&*app.fixed) => Err(ServerError::EngineEnded),
         };
         app.stopping.store(true, Ordering::Relaxed);
         app.tenants.stop();

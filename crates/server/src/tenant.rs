@@ -33,6 +33,8 @@ pub(crate) struct Tenants {
 pub(crate) struct Tenant {
     /// Namespace of caches, so that no other tenant's calls match.
     pub id: TenantId,
+    /// The name of the key; `None` if no key is required.
+    pub name: Option<String>,
     /// True for the operator, who sees the counts of all tenants.
     pub is_operator: bool,
     pub corpora: Corpora,
@@ -50,7 +52,7 @@ impl Tenants {
         let folder = &config.data_folder;
         // Without keys the only user is the operator.
         let corpora_here = corpora(folder, config).with_bundle(config.bundle.clone());
-        let anonymous = Tenant::new(TenantId::LOCAL, true, folder, corpora_here, config);
+        let anonymous = Tenant::new(None, true, folder, corpora_here, config);
         let tenants = Tenants { anonymous, named: Mutex::default() };
         for name in config.keys.as_ref().and_then(KeysFile::keys).iter().flat_map(|keys| keys.names()) {
             tenants.named(name, config);
@@ -69,7 +71,7 @@ impl Tenants {
         let tenant = || {
             let folder = config.data_folder.join("tenants").join(name);
             let is_operator = config.operator.as_deref() == Some(name);
-            Tenant::new(tenant_id(name), is_operator, &folder, corpora(&folder, config).of_holder(name), config)
+            Tenant::new(Some(name), is_operator, &folder, corpora(&folder, config).of_holder(name), config)
         };
         Arc::clone(named.entry(name.to_owned()).or_insert_with(tenant))
     }
@@ -117,7 +119,7 @@ fn corpora(folder: &Path, config: &Config) -> Corpora {
 }
 
 impl Tenant {
-    fn new(id: TenantId, is_operator: bool, folder: &Path, corpora: Corpora, config: &Config) -> Arc<Tenant> {
+    fn new(name: Option<&str>, is_operator: bool, folder: &Path, corpora: Corpora, config: &Config) -> Arc<Tenant> {
         restrict_permissions(folder, config);
         if let Err(error) = corpora.clear_removed() {
             tracing::warn!(%error, "cannot delete the files of a removed corpus");
@@ -128,7 +130,8 @@ impl Tenant {
             Vec::new()
         });
         Arc::new(Tenant {
-            id,
+            id: name.map_or(TenantId::LOCAL, tenant_id),
+            name: name.map(ToOwned::to_owned),
             is_operator,
             uploads,
             corpora,

@@ -3,8 +3,9 @@
 use std::fs;
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use calls::{Agent, BoxFuture, Call, CallError, Caller, Reply, Scripted};
+use calls::{Agent, BoxFuture, Call, CallError, Caller, ModelState, Reply, Scripted};
 use serde_json::{Value, json};
 use server::{Keys, KeysFile};
 
@@ -113,7 +114,11 @@ fn asked() -> Scripted {
 /// A corpus with a story, prepared for `rag`.
 pub fn told() -> Host {
     let shelf = Arc::new(shelf::Three::default());
-    let host = Host::with(Arc::new(HalfCached(asked())), |config| config.shelf = Some(shelf));
+    let host = Host::with(Arc::new(HalfCached(asked())), |config| {
+        config.shelf = Some(shelf);
+        config.settings =
+            vec![("host".to_owned(), "127.0.0.1".to_owned()), ("load-models".to_owned(), "auto".to_owned())];
+    });
     host.corpus("a", &[("story.md", STORY), ("letter.txt", "Dear Tom, the rope has come.")]);
     host
 }
@@ -523,9 +528,111 @@ fn a_model_is_fetched_with_progress() {
     press(&mut page, "#shelf", "Fetch");
     page.until("its progress is shown", &format!("{}.includes('1.1 GB of 2.1 GB')", text("#shelf")));
     drop(gate);
-    page.until("it is there", &format!("{}.includes('on this disk')", text("#shelf")));
-    assert_eq!(page.value("document.querySelectorAll('#shelf button').length"), 1, "the large one is left");
+    let buttons = "[...document.querySelectorAll('#shelf button')].map(at => at.ariaLabel).join()";
+    page.until("it is there", &format!("{buttons} === 'Load small:q4,Fetch large:q8'"));
     assert_eq!(page.complaints, Vec::<String>::new());
+}
+
+#[test]
+fn a_model_is_loaded_and_unloaded() {
+    let host = told();
+    host.post("/v1/shelf/pull", &json!({ "model": "small:q4" }));
+    let Some(mut page) = browse(&host, "#/operations") else { return };
+    press(&mut page, "#shelf", "Load");
+    page.until("it is loaded", &format!("{}.includes('small:q4')", text("#models")));
+    page.until("its time is shown", &format!("{}.includes('loaded, until')", text("#shelf")));
+    assert_eq!(host.get("/api/ps").json()["models"][2]["name"], "small:q4");
+    press(&mut page, "#shelf", "Unload");
+    page.until("it has left", &format!("!{}.includes('small:q4')", text("#models")));
+    page.value("document.getElementById('fetch-name').value = 'hf:none/none'");
+    press(&mut page, "#fetch", "Fetch");
+    page.until("there is none", &format!("{}.includes('There is no model hf:none/none')", text("#problem")));
+    assert_eq!(page.complaints.len(), 1, "the browser reports the status of the last request: {:?}", page.complaints);
+}
+
+#[test]
+fn operations_show_the_engine_over_time_keys_and_settings() {
+    let folder = tempfile::tempdir().expect("the system has a folder for temporary files");
+    let file = folder.path().join("keys");
+    let [ann, bob] = ["ann", "bob"].map(|name| Keys::add(&file, name).expect("a new key"));
+    let host = Host::with(Arc::new(Counting::default()), |config| {
+        config.keys = Some(KeysFile::open(&file).expect("it reads back"));
+        config.operator = Some("ann".to_owned());
+        config.settings = vec![("max-body".to_owned(), "8388608".to_owned())];
+    });
+    let history =
+        |key: &str| host.send("GET", "/v1/engine/history", &[("authorization", &*format!("Bearer {key}"))], "");
+    eventually("there are samples", || history(&ann).json()["samples"].as_array().is_some_and(|all| all.len() > 1));
+    history(&bob).refused(403, "operator_only");
+    let Some(mut page) = browse(&host, "#/operations") else { return };
+    let enter = |page: &mut Browser, key: &str| {
+        page.until("a key is asked for", "document.getElementById('key-dialog').open");
+        page.value(&format!("document.getElementById('key').value = {}", json!(key)));
+        click(page, "#key-form button");
+    };
+    enter(&mut page, &ann);
+    let caption = text("#engine-models figure:nth-child(2) figcaption");
+    let drawn = format!(
+        "(found => found && found[2] > 0 && found[1] == 3 * found[2])(/cached (\\d+)\\s+computed (\\d+)/.exec({caption}))"
+    );
+    page.until("hits are drawn", &drawn);
+    assert_eq!(
+        page.value(
+            "document.querySelector('#engine-models figure:nth-child(2) svg .first').getAttribute('points') !== null"
+        ),
+        true
+    );
+    page.until("their part is named", &format!("{}.includes('75 % of')", text("#engine-models")));
+    let keys = page.value(&text("#keys"));
+    let keys = keys.as_str().expect("a text");
+    assert!(
+        keys.contains("ann\toperator: models, and counts of all\t20") && keys.contains("bob\town corpora\t20"),
+        "{keys}"
+    );
+    assert!(!keys.contains(&ann[3..]), "a key is nowhere");
+    page.until("settings are shown", &format!("/^max-body\\s8388608$/.test({})", text("#settings")));
+
+    page.value("sessionStorage.removeItem('key')");
+    page.open("about:blank");
+    page.open(&format!("http://{}/#/operations", host.address));
+    enter(&mut page, &bob);
+    page.until(
+        "a tenant sees its own key",
+        &format!("{}.includes('bob') && !{}.includes('ann')", text("#keys"), text("#keys")),
+    );
+    assert_eq!(page.value("document.getElementById('settings-section').hidden"), true);
+}
+
+/// An engine whose counts grow with each look.
+#[derive(Default)]
+struct Counting(AtomicU64);
+
+impl Caller for Counting {
+    fn call(&self, _: Call) -> BoxFuture<'_, Result<Reply, CallError>> {
+        Box::pin(async { Err(CallError::Closed) })
+    }
+
+    fn context_tokens(&self, _: Agent) -> usize {
+        CONTEXT_TOKENS
+    }
+
+    fn token_spans(&self, _: Agent, _: &str) -> Vec<Range<usize>> {
+        Vec::new()
+    }
+
+    fn prompt_tokens(&self, _: &Call) -> usize {
+        1
+    }
+
+    fn model(&self, _: Agent) -> &'static str {
+        "counting"
+    }
+
+    fn state(&self) -> Vec<ModelState> {
+        let looks = self.0.fetch_add(1, Ordering::Relaxed);
+        let state = ModelState { model: "counting".into(), total_pages: 512, ..ModelState::default() };
+        vec![ModelState { cached_tokens: 30 * looks, read_tokens: 10 * looks, ..state }]
+    }
 }
 
 #[test]

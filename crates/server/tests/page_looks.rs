@@ -222,6 +222,30 @@ fn the_page_is_small_and_asks_only_its_server() {
     assert_ne!(dark, light);
 }
 
+/// `cargo test --release -p server first_paint -- --ignored --nocapture` prints the times of the first paint.
+#[test]
+#[ignore = "measures a time"]
+fn first_paint() {
+    let host = told();
+    let Some(mut page) = browse(&host, "") else { return };
+    let mut times = Vec::new();
+    for number in 0..21 {
+        page.open("about:blank");
+        page.open(&format!("http://{}/?{number}", host.address));
+        page.until("it is painted", "performance.getEntriesByName('first-contentful-paint').length === 1");
+        let time = page.value("performance.getEntriesByName('first-contentful-paint')[0].startTime");
+        times.push(time.as_f64().expect("a time"));
+    }
+    let first = times[0];
+    times.sort_by(f64::total_cmp);
+    println!(
+        "first paint: {first:.0} ms at first, {:.0} ms median of {}, {:.0} ms at most",
+        times[10],
+        times.len(),
+        times[20]
+    );
+}
+
 /// `MEMLOCAL_PICTURES=FOLDER cargo test --release -p server pictures -- --ignored` makes docs/page.png and the others.
 #[test]
 #[ignore = "writes pictures of the page into the folder of MEMLOCAL_PICTURES"]

@@ -1,10 +1,12 @@
 //! The models that a machine could serve, and their download.
 
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
+use calls::Caller;
 use serde_json::json;
-use server::{Keys, KeysFile, PullProgress, Shelf, ShelfModel};
+use server::{Keys, KeysFile, PullProgress, Refused, Shelf, ShelfModel};
 
 use crate::host::{Host, says};
 
@@ -25,6 +27,7 @@ impl Shelf for Three {
             memory_bytes: gib << 30,
             licence: "Apache-2.0".to_owned(),
             here,
+            ..ShelfModel::default()
         };
         let fetched = self.fetched.load(Ordering::SeqCst);
         vec![model("scripted", 1, true), model("small:q4", 2, fetched), model("large:q8", 64, false)]
@@ -34,7 +37,27 @@ impl Shelf for Three {
         Some(16 << 30)
     }
 
-    fn pull(&self, name: &str, report: &mut dyn FnMut(PullProgress)) -> Result<(), (String, Option<String>)> {
+    fn fetchable(&self, name: &str) -> Option<String> {
+        self.list().into_iter().map(|model| model.name).find(|known| known == name)
+    }
+
+    fn load(&self, _: &str) -> Result<Arc<dyn Caller>, Refused> {
+        Ok(Arc::new(says("I was loaded.")))
+    }
+
+    fn alias(&self, _: &str, _: &str) -> Result<(), Refused> {
+        Err(("no names are given here".to_owned(), None))
+    }
+
+    fn remove(&self, _: &str) -> Result<(), Refused> {
+        Err(("nothing is removed here".to_owned(), None))
+    }
+
+    fn blob(&self, sha256: &str) -> PathBuf {
+        std::env::temp_dir().join(sha256)
+    }
+
+    fn pull(&self, name: &str, report: &mut dyn FnMut(PullProgress)) -> Result<(), Refused> {
         if name == "large:q8" {
             return Err(("the disk is full".to_owned(), Some("free some space".to_owned())));
         }

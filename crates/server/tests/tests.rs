@@ -14,6 +14,7 @@ mod graph;
 mod host;
 mod keys;
 mod limits;
+mod loading;
 mod malformed;
 mod mcp;
 mod notes;

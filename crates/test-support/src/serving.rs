@@ -60,6 +60,14 @@ impl Serving {
         serde_json::from_str(content).unwrap_or_else(|_| panic!("{text}"))
     }
 
+    /// Bytes of memory that it holds and no file backs.
+    #[cfg(target_os = "linux")]
+    pub fn anonymous_bytes(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
+        line.trim().trim_end_matches("kB").trim().parse::<u64>().unwrap() << 10
+    }
+
     /// Asks the server to end; its exit code and what it has logged.
     pub fn stop(mut self) -> (i32, String) {
         let terminated = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status().unwrap();

@@ -46,6 +46,7 @@ async fn messages(
     if let Some(model) = find(&app, &tenant, request.model()).await? {
         return corpus::reply(app, tenant, model, address, request, permit).await;
     }
+    let app = app.serving(request.model()).await?;
     let generation = Generation::new(request.read(&app, tenant.id)?, max_tokens)?;
     if !streams {
         let message = app.with_deadline(generation.message(&app)).await?;
@@ -66,10 +67,13 @@ async fn count_tokens(
     Extension(tenant): CurrentTenant,
     AdmittedJson(request, _permit): AdmittedJson<MessagesRequest>,
 ) -> Result<Json<Value>> {
-    let call = match find(&app, &tenant, request.model()).await? {
+    let (app, call) = if find(&app, &tenant, request.model()).await?.is_some() {
         // The model that answers reads less than all: what it finds in the corpus is not known yet.
-        Some(_) => Call::new(Agent::Responder, "messages", request.prompt()?, 1),
-        None => request.read(&app, tenant.id)?.call,
+        (app, Call::new(Agent::Responder, "messages", request.prompt()?, 1))
+    } else {
+        let app = app.serving(request.model()).await?;
+        let call = request.read(&app, tenant.id)?.call;
+        (app, call)
     };
     let tokens = app.prompt_tokens(&call).await?;
     if tokens == usize::MAX {

@@ -9,9 +9,10 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use super::corpus::{self, CorpusChat};
+use super::keep::{Asked, Asking};
 use super::messages::{OllamaMessage, prompt, refuse_images};
 use super::options::{Options, Wishes, call};
-use super::reply::{Dialect, reply_to};
+use super::reply::{Dialect, Times, reply_to};
 use crate::admission::AdmittedJson;
 use crate::app::App;
 use crate::corpora::CurrentTenant;
@@ -37,7 +38,8 @@ pub(super) struct OllamaChat {
     think: Option<Value>,
     logprobs: Option<bool>,
     top_logprobs: Option<usize>,
-    /// Models stay loaded while the server runs.
+    /// How long the model stays loaded after this request, if it was loaded on demand: seconds, or a time such as `5m`; 0
+    /// unloads it, and a negative time keeps it.
     keep_alive: Option<Value>,
     /// A prompt that does not fit is refused in any case.
     #[serde(rename = "truncate")]
@@ -70,7 +72,8 @@ pub(super) struct OllamaGenerate {
     think: Option<Value>,
     logprobs: Option<bool>,
     top_logprobs: Option<usize>,
-    /// Models stay loaded while the server runs.
+    /// How long the model stays loaded after this request, if it was loaded on demand: seconds, or a time such as `5m`; 0
+    /// unloads it, and a negative time keeps it.
     keep_alive: Option<Value>,
     /// A prompt that does not fit is refused in any case.
     #[serde(rename = "truncate")]
@@ -90,13 +93,19 @@ pub(super) async fn chat(
     address: Address,
     AdmittedJson(request, permit): AdmittedJson<OllamaChat>,
 ) -> Result<Response> {
+    let times = Times::start();
     let corpus = find(&app, &tenant, &request.model).await?;
-    let name = match &corpus {
-        Some(model) => model.name(),
-        None => served(&app, &request.model)?.name,
+    let asked =
+        Asked { name: &request.model, keep_alive: request.keep_alive.as_ref(), is_empty: request.messages.is_empty() };
+    let (app, name) = match &corpus {
+        Some(model) => (app, model.name()),
+        None => match asked.serving(&app, &tenant, &warnings).await? {
+            Asking::Model(app, name) => (app, name),
+            Asking::Unloaded(name) => return Ok(Dialect::Chat.loaded(&name, "unload", &times)),
+        },
     };
     if request.messages.is_empty() {
-        return Ok(Dialect::Chat.loaded(&name, request.keep_alive.as_ref(), &warnings));
+        return Ok(Dialect::Chat.loaded(&name, "load", &times));
     }
     let streams = request.stream.unwrap_or(true);
     let wishes = Wishes {
@@ -116,7 +125,7 @@ pub(super) async fn chat(
     let (offered, tools) = tools::read(request.tools, None, true)?;
     let prompt = prompt(request.messages, offered, &name)?;
     let call = Call { tenant: tenant.id, ..call(&served, prompt, tools, wishes, &warnings, &app).await? };
-    reply_to(app, permit, call, served.name, Dialect::Chat, streams).await
+    reply_to(app, permit, call, served.name, Dialect::Chat, streams, times).await
 }
 
 /// Complete a prompt.
@@ -129,17 +138,23 @@ pub(super) async fn generate(
     address: Address,
     AdmittedJson(request, permit): AdmittedJson<OllamaGenerate>,
 ) -> Result<Response> {
+    let times = Times::start();
     let corpus = find(&app, &tenant, &request.model).await?;
-    let name = match &corpus {
-        Some(model) => model.name(),
-        None => served(&app, &request.model)?.name,
+    let asked =
+        Asked { name: &request.model, keep_alive: request.keep_alive.as_ref(), is_empty: request.prompt.is_empty() };
+    let (app, name) = match &corpus {
+        Some(model) => (app, model.name()),
+        None => match asked.serving(&app, &tenant, &warnings).await? {
+            Asking::Model(app, name) => (app, name),
+            Asking::Unloaded(name) => return Ok(Dialect::Generate.loaded(&name, "unload", &times)),
+        },
     };
     refuse_images(request.images.as_deref(), &name)?;
     if request.suffix.is_some_and(|suffix| !suffix.is_empty()) {
         return Err(ServerError::invalid(NO_INFILL, "suffix"));
     }
     if request.prompt.is_empty() {
-        return Ok(Dialect::Generate.loaded(&name, request.keep_alive.as_ref(), &warnings));
+        return Ok(Dialect::Generate.loaded(&name, "load", &times));
     }
     let streams = request.stream.unwrap_or(true);
     let prompt = if request.raw && corpus.is_none() {
@@ -162,5 +177,5 @@ pub(super) async fn generate(
     }
     let served = served(&app, &request.model)?;
     let call = Call { tenant: tenant.id, ..call(&served, prompt, None, wishes, &warnings, &app).await? };
-    reply_to(app, permit, call, served.name, Dialect::Generate, streams).await
+    reply_to(app, permit, call, served.name, Dialect::Generate, streams, times).await
 }

@@ -1,11 +1,14 @@
-//! Ollama's API for loaded models: chat, generate, embed, and what clients ask about models.
+//! Ollama's API: chat, generate, embed, what clients ask about models, and loading, fetching, naming and removing them.
 //!
-//! Models neither come nor leave while the server runs. Unknown fields and options are ignored with a warning, as by
+//! Unknown fields and options are ignored with a warning, as by
 //! Ollama; errors are its plain strings.
 
+mod blobs;
+mod changes;
 mod corpus;
 mod embed;
 mod generate;
+mod keep;
 mod messages;
 mod models;
 mod options;
@@ -34,10 +37,11 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(models::show))
         .routes(routes!(models::ps))
         .routes(routes!(models::version))
-        .routes(routes!(models::pull))
-        .routes(routes!(models::create))
-        .routes(routes!(models::copy))
-        .routes(routes!(models::delete))
+        .routes(routes!(changes::pull))
+        .routes(routes!(changes::create))
+        .routes(routes!(changes::copy))
+        .routes(routes!(changes::delete))
+        .routes(routes!(blobs::find, blobs::upload))
         .layer(middleware::from_fn(warnings::collect))
 }
 

@@ -1,24 +1,23 @@
-//! What clients ask about models: which there are, what they are, and to fetch them. Models neither come nor leave while the
-//! server runs.
+//! What clients ask about models: which there are, which are in memory, and what they are.
 
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use calls::{Agent, ModelDetails};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
-use crate::app::App;
+use crate::app::{App, since_1970};
 use crate::blocking::run_blocking;
 use crate::body::Body;
 use crate::corpora::CurrentTenant;
 use crate::error::{Result, ServerError};
-use crate::openai::{LATEST, embedder, names, served};
+use crate::loading::Resident;
+use crate::openai::{LATEST, embedder, loadable, names, served};
+use crate::pulling::{Shelf, ShelfModel, find_named};
 use crate::recall::{self, CorpusModel};
-use crate::stream::{Framing, Sink, respond};
 use crate::time::rfc3339;
 
 /// A model by its name. `name` is the older form of `model`.
@@ -27,33 +26,33 @@ pub(super) struct OllamaModel {
     model: Option<String>,
     name: Option<String>,
     /// Whether a pull reports its progress in lines; true by default.
-    stream: Option<bool>,
+    pub stream: Option<bool>,
     /// The description is complete in any case.
     #[serde(rename = "verbose")]
     _verbose: Option<bool>,
-    /// Nothing is fetched.
+    /// The hub is always checked.
     #[serde(rename = "insecure")]
     _insecure: Option<bool>,
 }
 
 impl OllamaModel {
-    fn name(&self) -> Result<&str> {
+    pub fn name(&self) -> Result<&str> {
         let given = [&self.model, &self.name].into_iter().flatten().find(|name| !name.is_empty());
         given.map(String::as_str).ok_or_else(|| ServerError::invalid("model is required", "model"))
     }
 }
 
-/// A loaded model.
-struct Loaded {
+/// A model that is loaded or can be.
+struct Described {
     /// With a tag.
     name: String,
-    /// The agent that it serves; an embedder serves none.
-    agent: Option<Agent>,
+    is_embedder: bool,
+    context_tokens: usize,
     details: ModelDetails,
     digest: String,
 }
 
-/// When a model leaves memory: never, as a date that clients can read.
+/// When a model leaves memory that stays: never, as a date that clients can read.
 const NEVER: &str = "9999-12-31T23:59:59Z";
 
 /// A name as Ollama lists it: without a tag of its own it has the tag `latest`.
@@ -62,16 +61,19 @@ fn tagged(name: &str) -> String {
     if has_tag { name.to_owned() } else { name.to_owned() + LATEST }
 }
 
-/// The model of this name. Its digest is computed when it is first asked for.
-async fn loaded(app: &App, name: &str) -> Result<Loaded> {
+/// The model of this name: one that the server was started with, or one on the disk that it may load.
+async fn described(app: &App, name: &str) -> Result<Described> {
     let (agent, name) = match served(app, name) {
         Ok(served) => (Some(served.agent), served.name),
-        Err(unknown) => match embedder(app, name) {
-            Ok(()) => (None, app.embedder.name().to_owned()),
-            Err(_) => return Err(unknown),
-        },
+        Err(_) if embedder(app, name).is_ok() => (None, app.embedder.name().to_owned()),
+        Err(unknown) => {
+            let name = name.to_owned();
+            let here = here(app, move |shelf| find_named(shelf, &name)).await?.flatten();
+            return here.filter(|_| app.loads_models()).map(|model| on_disk(app, model)).ok_or(unknown);
+        }
     };
     let app = Arc::clone(app);
+    // Its digest is computed when it is first asked for.
     run_blocking(move || {
         let (details, digest) = match agent {
             Some(agent) => (app.caller.details(agent), app.caller.digest(agent)),
@@ -83,12 +85,30 @@ async fn loaded(app: &App, name: &str) -> Result<Loaded> {
             ..ModelDetails::default()
         };
         let details = details.unwrap_or_else(unknown);
-        Ok(Loaded { name: tagged(&name), agent, details, digest: digest.unwrap_or_default() })
+        let window = || app.embedder.window_tokens();
+        let context_tokens = agent.map_or_else(window, |agent| app.caller.context_tokens(agent));
+        let (name, digest) = (tagged(&name), digest.unwrap_or_default());
+        Ok(Described { name, is_embedder: agent.is_none(), context_tokens, details, digest })
     })
     .await
 }
 
-impl Loaded {
+/// A model of the shelf. What a loaded one knows of itself replaces what its files say.
+fn on_disk(app: &App, model: ShelfModel) -> Described {
+    let resident = app.residents.all().into_iter().find(|resident| resident.name == model.name);
+    let caller = resident.map(|resident| resident.caller);
+    let details = caller.as_ref().and_then(|caller| caller.details(Agent::Responder)).unwrap_or(model.details);
+    let context_tokens = caller.map_or(model.context_tokens, |caller| caller.context_tokens(Agent::Responder));
+    Described { name: tagged(&model.name), is_embedder: false, context_tokens, details, digest: model.digest }
+}
+
+/// Asks the shelf, if there is one.
+async fn here<T: Send + 'static>(app: &App, ask: impl FnOnce(&dyn Shelf) -> T + Send + 'static) -> Result<Option<T>> {
+    let Some(shelf) = app.config.shelf.clone() else { return Ok(None) };
+    run_blocking(move || Ok(Some(ask(&*shelf)))).await
+}
+
+impl Described {
     fn to_json(&self) -> Value {
         json!({
             "name": self.name, "model": self.name, "modified_at": rfc3339(self.details.modified_seconds),
@@ -106,15 +126,10 @@ impl Loaded {
     }
 
     fn capabilities(&self) -> Vec<&'static str> {
-        if self.agent.is_none() {
+        if self.is_embedder {
             return vec!["embedding"];
         }
         ["completion", "tools"].into_iter().chain(self.details.thinks.then_some("thinking")).collect()
-    }
-
-    /// Tokens that the model reads.
-    fn context_tokens(&self, app: &App) -> usize {
-        self.agent.map_or_else(|| app.embedder.window_tokens(), |agent| app.caller.context_tokens(agent))
     }
 }
 
@@ -149,30 +164,55 @@ fn corpus_details(app: &App) -> Value {
     })
 }
 
-/// List the models, and the corpora, which answer from memory.
+/// List the models that are loaded or can be, and the corpora, which answer from memory.
 #[utoipa::path(get, path = "/api/tags", tag = "Ollama", responses((status = 200, body = Value)))]
 pub(super) async fn tags(State(app): State<App>, Extension(tenant): CurrentTenant) -> Result<Json<Value>> {
     let mut models = Vec::new();
     for name in names(&app) {
-        models.push(loaded(&app, &name).await?.to_json());
+        models.push(described(&app, &name).await?.to_json());
     }
+    models.extend(loadable(&app).await?.into_iter().map(|model| on_disk(&app, model).to_json()));
     models.extend(recall::names(&app, &tenant).await?.iter().map(|model| corpus_json(&app, model)));
     Ok(Json(json!({ "models": models })))
 }
 
-/// List the models that are in memory: all of them.
+/// List the models that are in memory, and when they leave it.
 #[utoipa::path(get, path = "/api/ps", tag = "Ollama", responses((status = 200, body = Value)))]
 pub(super) async fn ps(State(app): State<App>) -> Result<Json<Value>> {
     let mut models = Vec::new();
     for name in names(&app) {
-        let model = loaded(&app, &name).await?;
-        let mut shown = model.to_json();
-        shown["expires_at"] = NEVER.into();
-        shown["size_vram"] = if model.details.on_gpu { model.details.bytes } else { 0 }.into();
-        shown["context_length"] = model.context_tokens(&app).into();
-        models.push(shown);
+        let model = described(&app, &name).await?;
+        let bytes = model.details.bytes + cache_bytes(&app, &name);
+        models.push(in_memory(&model, bytes, NEVER.to_owned()));
+    }
+    for resident in app.residents.all() {
+        let Resident { name, memory_bytes, .. } = &resident;
+        let listed = loadable(&app).await?.into_iter().find(|model| model.name == *name);
+        let unlisted = || ShelfModel { name: name.clone(), ..ShelfModel::default() };
+        let model = on_disk(&app, listed.unwrap_or_else(unlisted));
+        let expires = resident.status().expires_in;
+        let expires = expires.map_or_else(|| NEVER.to_owned(), |time| rfc3339((since_1970() + time).as_secs()));
+        models.push(in_memory(&model, *memory_bytes, expires));
     }
     Ok(Json(json!({ "models": models })))
+}
+
+/// Bytes of the KV pages of a model that the server was started with; its adapters share them.
+fn cache_bytes(app: &App, name: &str) -> u64 {
+    let states = app.fixed.state();
+    let state = states.iter().find(|state| {
+        state.model == name || name.strip_prefix(&*state.model).is_some_and(|rest| rest.starts_with(':'))
+    });
+    state.map_or(0, |state| state.total_pages as u64 * state.page_bytes as u64)
+}
+
+fn in_memory(model: &Described, bytes: u64, expires: String) -> Value {
+    let mut shown = model.to_json();
+    shown["size"] = bytes.into();
+    shown["expires_at"] = expires.into();
+    shown["size_vram"] = if model.details.on_gpu { bytes } else { 0 }.into();
+    shown["context_length"] = model.context_tokens.into();
+    shown
 }
 
 /// Show a model, or a corpus.
@@ -192,15 +232,15 @@ pub(super) async fn show(
             "capabilities": shown["capabilities"],
         })));
     }
-    let model = loaded(&app, request.name()?).await?;
+    let model = described(&app, request.name()?).await?;
     let ModelDetails { family, template, parameters, .. } = &model.details;
     let family = if family.is_empty() { "unknown" } else { family };
-    let context_tokens = model.context_tokens(&app);
+    let context_tokens = model.context_tokens;
     let mut info = Map::new();
     info.insert("general.architecture".into(), family.into());
     info.insert("general.parameter_count".into(), (*parameters).into());
     info.insert(format!("{family}.context_length"), context_tokens.into());
-    if model.agent.is_none() {
+    if model.is_embedder {
         info.insert(format!("{family}.embedding_length"), app.embedder.dims().into());
     }
     Ok(Json(json!({
@@ -208,58 +248,6 @@ pub(super) async fn show(
         "parameters": format!("num_ctx {context_tokens}"), "template": template, "details": model.details_json(),
         "model_info": info, "capabilities": model.capabilities(), "modified_at": rfc3339(model.details.modified_seconds),
     })))
-}
-
-/// Fetch a model; one that is loaded is there already, and no other can be fetched while the server runs.
-#[utoipa::path(post, path = "/api/pull", tag = "Ollama", request_body = OllamaModel,
-    responses((status = 200, content((Value = "application/json"), (String = "application/x-ndjson")))))]
-pub(super) async fn pull(State(app): State<App>, Body(request): Body<OllamaModel>) -> Result<Response> {
-    let name = request.name()?;
-    let model = loaded(&app, name).await.map_err(|error| match error {
-        ServerError::UnknownModel(name) => fixed(&format!("{name} is not loaded here and cannot be pulled")),
-        error => error,
-    })?;
-    if !request.stream.unwrap_or(true) {
-        return Ok(Json(json!({ "status": "success" })).into_response());
-    }
-    respond(Framing::Lines, |sink: Sink| async move {
-        sink.json(&json!({ "status": "pulling manifest" }));
-        let (digest, bytes) = (&model.digest, model.details.bytes);
-        if let Some(start) = digest.get(..12) {
-            let status = format!("pulling {start}");
-            sink.json(&json!({ "status": status, "digest": digest, "total": bytes, "completed": bytes }));
-        }
-        sink.json(&json!({ "status": "success" }));
-        Ok(())
-    })
-    .await
-}
-
-/// Make a model: refused.
-#[utoipa::path(post, path = "/api/create", tag = "Ollama", responses((status = 400, description = "Refused")))]
-pub(super) async fn create() -> ServerError {
-    fixed("models cannot be created here")
-}
-
-/// Copy a model: refused.
-#[utoipa::path(post, path = "/api/copy", tag = "Ollama", responses((status = 400, description = "Refused")))]
-pub(super) async fn copy() -> ServerError {
-    fixed("models cannot be copied here")
-}
-
-/// Delete a model: refused.
-#[utoipa::path(delete, path = "/api/delete", tag = "Ollama", responses((status = 400, description = "Refused")))]
-pub(super) async fn delete() -> ServerError {
-    fixed("models cannot be deleted here")
-}
-
-/// The refusal of a change to the set of models.
-fn fixed(what: &str) -> ServerError {
-    let message = format!(
-        "{what}: the models are fixed while the server runs; `memlocal models` lists, pulls and removes them, and \
-         `memlocal serve --model NAME` loads one"
-    );
-    ServerError::Invalid { message, param: None }
 }
 
 /// The version of this server.

@@ -14,7 +14,6 @@ use crate::error::Result;
 use crate::openai::{closing_reason, logprob_entries};
 use crate::stream::{Framing, Sink, respond};
 use crate::time::rfc3339;
-use crate::warnings::Warnings;
 
 /// Response format: chat and generate differ only in this.
 #[derive(Debug, Clone, Copy)]
@@ -106,27 +105,22 @@ impl Dialect {
         object["done_reason"] = closing_reason(reply.finish).into();
         let (total, reading) = times.nanoseconds();
         object["total_duration"] = total.into();
-        object["load_duration"] = 0.into();
+        object["load_duration"] = times.load_nanoseconds().into();
         object["prompt_eval_count"] = reply.usage.prompt_tokens.into();
         object["prompt_eval_duration"] = reading.into();
         object["eval_count"] = reply.usage.output_tokens.into();
-        object["eval_duration"] = (total - reading).into();
+        object["eval_duration"] = total.saturating_sub(reading + times.load_nanoseconds()).into();
         object
     }
 
-    /// The answer to a request without a prompt, which loads a model or, with a `keep_alive` of 0, unloads it.
-    pub fn loaded(self, model: &str, keep_alive: Option<&Value>, warnings: &Warnings) -> Response {
-        let unloads = keep_alive.is_some_and(|time| match time {
-            Value::Number(seconds) => seconds.as_f64() == Some(0.0),
-            Value::String(time) => matches!(time.as_str(), "0" | "0s" | "0m" | "0h"),
-            _ => false,
-        });
-        if unloads {
-            warnings.add("models stay loaded while the server runs".to_owned());
-        }
+    /// The answer to a request without a prompt, which loads a model or unloads it.
+    pub fn loaded(self, model: &str, reason: &str, times: &Times) -> Response {
+        times.note_loaded();
         let mut object = self.object(model, "");
         object["done"] = true.into();
-        object["done_reason"] = if unloads { "unload" } else { "load" }.into();
+        object["done_reason"] = reason.into();
+        object["load_duration"] = times.load_nanoseconds().into();
+        object["total_duration"] = times.nanoseconds().0.into();
         Json(object).into_response()
     }
 }
@@ -140,26 +134,37 @@ fn calls_json(calls: &[ToolCall], from: usize) -> Value {
     (from..).zip(calls).map(call).collect()
 }
 
-/// When a request began, and when the first text of its reply came.
+/// When a request began, when its model was loaded, and when the first text of its reply came.
 pub(super) struct Times {
     started: Instant,
+    loaded: OnceLock<Instant>,
     first: OnceLock<Instant>,
 }
 
 impl Times {
     pub fn start() -> Arc<Times> {
-        Arc::new(Times { started: Instant::now(), first: OnceLock::new() })
+        Arc::new(Times { started: Instant::now(), loaded: OnceLock::new(), first: OnceLock::new() })
+    }
+
+    /// The model is in memory.
+    pub fn note_loaded(&self) {
+        self.loaded.get_or_init(Instant::now);
+    }
+
+    fn load_nanoseconds(&self) -> u64 {
+        self.loaded.get().map_or(0, |at| (*at - self.started).as_nanos() as u64)
     }
 
     pub fn note_first(&self) {
         self.first.get_or_init(Instant::now);
     }
 
-    /// Of all and of the prompt, with a thought if there is one.
+    /// Of all, and from the model to the first text, with a thought if there is one.
     fn nanoseconds(&self) -> (u64, u64) {
         let now = Instant::now();
         let first = self.first.get().copied().unwrap_or(now);
-        ((now - self.started).as_nanos() as u64, (first - self.started).as_nanos() as u64)
+        let began = self.loaded.get().copied().unwrap_or(self.started);
+        ((now - self.started).as_nanos() as u64, (first - began).as_nanos() as u64)
     }
 }
 
@@ -171,8 +176,9 @@ pub(super) async fn reply_to(
     model: String,
     dialect: Dialect,
     streams: bool,
+    times: Arc<Times>,
 ) -> Result<Response> {
-    let times = Times::start();
+    times.note_loaded();
     let noting = Arc::clone(&times);
     if !streams {
         let on_text = Some(OnText::new(move |_| noting.note_first()));

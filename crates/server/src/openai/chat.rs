@@ -148,6 +148,7 @@ pub(super) async fn complete(
     if let Some(model) = find(&app, &tenant, &request.model).await? {
         return corpus::complete(app, tenant, model, address, request, permit, &warnings).await;
     }
+    let app = app.serving(&request.model).await?;
     let chat = Arc::new(Chat::read(request, &tenant, &app)?);
     if !streams {
         let generated =

@@ -84,6 +84,7 @@ pub(super) async fn complete(
     AdmittedJson(request, permit): AdmittedJson<CompletionRequest>,
 ) -> Result<Response> {
     let (streams, options) = (request.stream.unwrap_or(false), request.stream_options);
+    let app = app.serving(&request.model).await?;
     let completion = Completion::read(request, &tenant, &app)?;
     completion.check_lengths(&app).await?;
     if !streams {

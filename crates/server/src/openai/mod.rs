@@ -19,7 +19,7 @@ pub(crate) use chat::closing_reason;
 pub(crate) use completions::NO_INFILL;
 pub(crate) use embeddings::{at_most, shorten};
 pub(crate) use logprobs::entries as logprob_entries;
-pub(crate) use models::{LATEST, Served, embedder, names, served};
+pub(crate) use models::{LATEST, Served, embedder, loadable, matches_name, names, served};
 pub(crate) use responses::Responses;
 
 use axum::middleware;

@@ -8,8 +8,10 @@ use calls::{AdapterChoice, Agent, Call, Prompt, reading};
 use serde_json::{Value, json};
 
 use crate::app::App;
+use crate::blocking::run_blocking;
 use crate::corpora::CurrentTenant;
 use crate::error::{Result, ServerError};
+use crate::pulling::ShelfModel;
 use crate::recall::{self, CorpusModel};
 use crate::time::rfc3339;
 
@@ -61,6 +63,17 @@ pub(crate) fn names(app: &App) -> Vec<String> {
     names
 }
 
+/// The language models on this disk that a request may name besides those of [`names`]; none if the server loads none.
+pub(crate) async fn loadable(app: &App) -> Result<Vec<ShelfModel>> {
+    let Some(shelf) = app.config.shelf.clone().filter(|_| app.loads_models()) else { return Ok(Vec::new()) };
+    let fixed = names(app);
+    run_blocking(move || {
+        let usable = |model: &ShelfModel| model.here && model.kind == "language" && !fixed.contains(&model.name);
+        Ok(shelf.list().into_iter().filter(usable).collect())
+    })
+    .await
+}
+
 fn agents() -> impl Iterator<Item = Agent> {
     [Agent::Responder].into_iter().chain(Agent::ALL)
 }
@@ -72,6 +85,9 @@ fn agents() -> impl Iterator<Item = Agent> {
 /// # Errors
 /// [`ServerError::UnknownModel`].
 pub(crate) fn served(app: &App, model: &str) -> Result<Served> {
+    if let Some(named) = &app.named {
+        return Ok(named.clone());
+    }
     let found = find(app, model).or_else(|| find(app, model.strip_suffix(LATEST)?));
     found.ok_or_else(|| ServerError::UnknownModel(model.to_owned()))
 }
@@ -113,8 +129,10 @@ pub(crate) fn embedder(app: &App, model: &str) -> Result<()> {
     Err(ServerError::UnknownModel(model.to_owned()))
 }
 
-fn matches_name(name: &str, requested: &str) -> bool {
-    name == requested || name.split_once(':').is_some_and(|(name, _)| name == requested)
+/// Whether a request for a model means the one of this name: the variant may be omitted, and `:latest` added.
+pub(crate) fn matches_name(name: &str, requested: &str) -> bool {
+    let is = |requested: &str| name == requested || name.split_once(':').is_some_and(|(name, _)| name == requested);
+    is(requested) || requested.strip_suffix(LATEST).is_some_and(is)
 }
 
 /// An entry of the list, with the names that OpenAI's and Anthropic's clients read.
@@ -136,6 +154,16 @@ fn object(app: &App, name: &str) -> Value {
     object
 }
 
+/// A model that is loaded when a request names it.
+fn loadable_object(app: &App, model: &ShelfModel) -> Value {
+    let mut object = entry(app, &model.name, &model.name);
+    object["max_model_len"] = model.context_tokens.into();
+    let is_meant = |name: &String| *name == model.name || Some(name) == model.alias_of.as_ref();
+    let loaded = app.residents.all().iter().any(|resident| is_meant(&resident.name)) || names(app).iter().any(is_meant);
+    object["loaded"] = loaded.into();
+    object
+}
+
 /// A corpus as a model. Open WebUI shows its `name`; the page knows it by its `corpus`.
 fn corpus_object(app: &App, model: &CorpusModel) -> Value {
     let mut object = entry(app, &model.name(), &model.title);
@@ -145,10 +173,11 @@ fn corpus_object(app: &App, model: &CorpusModel) -> Value {
     object
 }
 
-/// List the loaded models, and the corpora, which answer from memory.
+/// List the models that are loaded or that a request may have loaded (`loaded`), and the corpora, which answer from memory.
 #[utoipa::path(get, path = "/v1/models", tag = "OpenAI", responses((status = 200, body = Value)))]
 pub(super) async fn list(State(app): State<App>, Extension(tenant): CurrentTenant) -> Result<Json<Value>> {
     let mut models: Vec<Value> = names(&app).iter().map(|name| object(&app, name)).collect();
+    models.extend(loadable(&app).await?.iter().map(|model| loadable_object(&app, model)));
     let corpora = recall::names(&app, &tenant).await?;
     models.extend(corpora.iter().map(|model| corpus_object(&app, model)));
     let id = |model: Option<&Value>| model.map(|model| model["id"].clone());
@@ -166,6 +195,9 @@ pub(super) async fn show(
 ) -> Result<Json<Value>> {
     if let Some(corpus) = recall::names(&app, &tenant).await?.iter().find(|corpus| corpus.name() == model) {
         return Ok(Json(corpus_object(&app, corpus)));
+    }
+    if let Some(found) = loadable(&app).await?.iter().find(|found| matches_name(&found.name, &model)) {
+        return Ok(Json(loadable_object(&app, found)));
     }
     let listed = names(&app).into_iter().find(|name| *name == model);
     let name = match listed {

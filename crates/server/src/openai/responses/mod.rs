@@ -70,6 +70,7 @@ async fn respond_to(
         None => (Vec::new(), Vec::new()),
     };
     let corpus = find(&app, &tenant, &request.model).await?;
+    let app = if corpus.is_none() { app.serving(&request.model).await? } else { app };
     corpora.extend(corpus.iter().map(|model| model.corpus.clone()));
     let asked = request.read(corpus.map(|model| (model, address)), &earlier, (&app, &tenant), &warnings)?;
     let record = stores.then(|| Record::new(&asked, previous, corpora));

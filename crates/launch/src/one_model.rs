@@ -1,0 +1,72 @@
+//! One language model on this disk, to be loaded beside those that run: what it takes, and an engine for it.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use engine::{Config, Engine, Models};
+use models::{Footprint, Inspection, LanguageModel, LoadOptions, Quantisation};
+
+use crate::device::Computing;
+use crate::failure::refusal;
+use crate::flags::{GlobalFlags, Gpu};
+use crate::loader::{default_kv_tokens, found, precision_of};
+use crate::memory_budget;
+use crate::plan::{MIN_KV_TOKENS, Place, Plan};
+
+/// A language model on this disk.
+#[derive(Debug)]
+pub struct OneModel<'a> {
+    typed: &'a str,
+    path: PathBuf,
+    options: LoadOptions,
+    global: &'a GlobalFlags,
+}
+
+impl<'a> OneModel<'a> {
+    /// Finds the model of a name, a name on the hub, or a path; dense weights are made smaller if a format is named.
+    ///
+    /// # Errors
+    /// If it is not on this disk: nothing is fetched.
+    pub fn find(typed: &'a str, quantise: Option<Quantisation>, global: &'a GlobalFlags) -> Result<OneModel<'a>> {
+        let path = found(typed, global)?.map_err(|choice| {
+            refusal(format!("{choice} is not on this disk"), format!("memlocal models pull {choice}"))
+        })?;
+        Ok(OneModel { typed, path, options: LoadOptions { precision: precision_of(quantise), yarn: None }, global })
+    }
+
+    /// What its files say.
+    pub fn inspect(&self) -> Result<Inspection> {
+        Inspection::of(&self.path, self.options).with_context(|| format!("cannot read {}", self.typed))
+    }
+
+    /// Bytes that it takes with its KV cache and the workspace of a step. On an NVIDIA GPU the cache is the smallest of use.
+    pub fn memory_bytes(&self, footprint: Footprint) -> u64 {
+        let models = [(self.typed.to_owned(), footprint)];
+        let place = if self.global.gpu() == Gpu::None { Place::Shared } else { Place::Gpu };
+        let kv_tokens = match (self.global.kv_tokens, place) {
+            (Some(tokens), _) => tokens,
+            (None, Place::Shared) => default_kv_tokens([&footprint]),
+            (None, Place::Gpu) => MIN_KV_TOKENS as usize,
+        };
+        Plan { models: &models, embedder: None, kv_tokens, place, memory: 0 }.needed()
+    }
+
+    /// Loads it into an engine of its own, where it is called `name`. Dropping the engine gives all memory back.
+    ///
+    /// # Errors
+    /// If it does not fit into the memory that is free now, or cannot be loaded.
+    pub fn load(&self, name: &str) -> Result<Engine> {
+        let loading = || format!("cannot load {}", self.typed);
+        let computing = Computing::of(self.global)?;
+        let footprint = Footprint::of(&self.path, self.options).with_context(loading)?;
+        let models = [(name.to_owned(), footprint)];
+        let kv_tokens = self.global.kv_tokens.unwrap_or(default_kv_tokens([&footprint]));
+        memory_budget::check(&computing.device, &models, None, kv_tokens)?;
+        let model = LanguageModel::load_on(&self.path, self.options, &*computing.backend).with_context(loading)?;
+        let config = Config::for_device(&computing.device, [&footprint], self.global.kv_tokens, kv_tokens)?;
+        let config = Config { max_draft_tokens: self.global.draft_tokens, ..config };
+        let models = Models { language: vec![(name.to_owned(), model)], agents: HashMap::new(), embedder: None };
+        Ok(Engine::start(models, config)?)
+    }
+}

@@ -1,0 +1,285 @@
+//! Language models that are loaded on demand beside those that the server was started with, and leave again.
+//!
+//! # Invariants
+//! * One model is loaded at a time, and each by one request: others that name it wait for that load.
+//! * A model is unloaded only while no request uses it. A use lasts as long as anything that can call the model does.
+//! * The memory of an unloaded model has been given back before the next one is loaded.
+//! * Nothing is unloaded for a model that would not fit even then.
+
+mod keep_alive;
+mod uses;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use calls::{Caller, ModelState};
+use tokio::sync::{Semaphore, watch};
+use tokio::time::{Instant as Moment, sleep_until};
+
+pub use keep_alive::KeepAlive;
+pub(crate) use uses::Use;
+use uses::Uses;
+
+use crate::blocking::run_blocking;
+use crate::error::{Result, ServerError};
+use crate::pulling::{Shelf, ShelfModel};
+
+/// A loaded model.
+#[derive(Clone)]
+pub(crate) struct Resident {
+    pub name: String,
+    pub caller: Arc<dyn Caller>,
+    /// What the planner reckons with.
+    pub memory_bytes: u64,
+    uses: Arc<Uses>,
+}
+
+/// How a loaded model is used.
+pub(crate) struct Status {
+    pub in_use: usize,
+    /// Time until it is unloaded; `None` if it stays.
+    pub expires_in: Option<Duration>,
+}
+
+impl Resident {
+    pub fn status(&self) -> Status {
+        let now = Instant::now();
+        let (in_use, expires) = self.uses.status();
+        Status { in_use, expires_in: expires.map(|at| at.saturating_duration_since(now)) }
+    }
+}
+
+/// The models that were loaded on demand.
+pub(crate) struct Residents {
+    shelf: Option<Arc<dyn Shelf>>,
+    loaded: Mutex<Vec<Resident>>,
+    /// Held while a model is loaded; first come, first served.
+    turn: Arc<tokio::sync::Mutex<()>>,
+    /// Bounds the requests that wait for a load.
+    waiting: Semaphore,
+    max_waiting: usize,
+    keep_alive: KeepAlive,
+    /// Held while models are unloaded, and while free memory is measured.
+    leaving: tokio::sync::Mutex<()>,
+    /// Counts the ends of uses and other changes.
+    changes: watch::Sender<u64>,
+}
+
+/// Memory of the models that are loaded, for the planner.
+pub(crate) struct Room {
+    /// Bytes that can be used now, less KV pages that are promised but not used yet; `None` if the system does not say.
+    pub free: Option<u64>,
+    /// Bytes of the models that could be unloaded now.
+    pub idle: u64,
+}
+
+impl Residents {
+    pub fn new(shelf: Option<Arc<dyn Shelf>>, max_waiting: usize, keep_alive: KeepAlive) -> Arc<Residents> {
+        let (turn, waiting) = (Arc::default(), Semaphore::new(max_waiting));
+        let (loaded, changes) = (Mutex::default(), watch::Sender::new(0));
+        let leaving = tokio::sync::Mutex::default();
+        Arc::new(Residents { shelf, loaded, turn, waiting, max_waiting, keep_alive, leaving, changes })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Resident>> {
+        self.loaded.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The loaded models, in the order in which they were loaded.
+    pub fn all(&self) -> Vec<Resident> {
+        self.lock().clone()
+    }
+
+    /// States of their engines.
+    pub fn states(&self) -> Vec<ModelState> {
+        self.lock().iter().flat_map(|resident| resident.caller.state()).collect()
+    }
+
+    /// Uses a model that is loaded.
+    pub fn find(&self, is_meant: impl Fn(&str) -> bool, keep_alive: Option<KeepAlive>) -> Option<(Resident, Use)> {
+        let loaded = self.lock();
+        let resident = loaded.iter().find(|resident| is_meant(&resident.name) && resident.caller.is_alive())?;
+        Some((resident.clone(), resident.uses.begin(keep_alive, self.changes.clone())))
+    }
+
+    /// Uses a model of the shelf, after loading it if need be and unloading idle ones to make room.
+    ///
+    /// # Errors
+    /// [`ServerError::LoadsWaiting`] if too many requests wait, [`ServerError::NoRoom`] if it does not fit, and
+    /// [`ServerError::Load`] if it cannot be loaded.
+    pub async fn load(
+        self: &Arc<Self>,
+        shelf: Arc<dyn Shelf>,
+        model: ShelfModel,
+        fixed: &Arc<dyn Caller>,
+        keep_alive: Option<KeepAlive>,
+    ) -> Result<(Resident, Use)> {
+        let is_meant = |name: &str| name == model.name;
+        if let Some(found) = self.find(is_meant, keep_alive) {
+            return Ok(found);
+        }
+        let place = self.waiting.try_acquire();
+        let _place = place.map_err(|_| ServerError::LoadsWaiting { waiting: self.max_waiting })?;
+        let turn = Arc::clone(&self.turn).lock_owned().await;
+        if let Some(found) = self.find(is_meant, keep_alive) {
+            return Ok(found);
+        }
+        // One whose engine has failed is replaced.
+        let failed: Vec<Resident> = self.lock().extract_if(.., |resident| is_meant(&resident.name)).collect();
+        run_blocking(move || {
+            drop(failed);
+            Ok(())
+        })
+        .await?;
+        self.make_room(&shelf, &model, fixed).await?;
+        let this = Arc::clone(self);
+        // The load goes on if the client disconnects.
+        let loading = tokio::spawn(async move {
+            let _turn = turn;
+            let started = Instant::now();
+            let name = model.name.clone();
+            let load = move || {
+                let failed = |(message, hint)| ServerError::Load { model: name.clone(), message, hint };
+                shelf.load(&name).map_err(failed)
+            };
+            let caller = run_blocking(load).await?;
+            tracing::info!(model = model.name, seconds = started.elapsed().as_secs_f64(), "loaded a model");
+            let uses = Uses::new(this.keep_alive);
+            let resident = Resident { name: model.name, caller, memory_bytes: model.memory_bytes, uses };
+            let begun = resident.uses.begin(keep_alive, this.changes.clone());
+            this.lock().push(resident.clone());
+            Ok((resident, begun))
+        });
+        loading.await.map_err(|error| ServerError::Worker(error.to_string()))?
+    }
+
+    /// Unloads idle models, the least recently used first, until a model fits; waits for models in use if that is what it
+    /// takes.
+    async fn make_room(&self, shelf: &Arc<dyn Shelf>, model: &ShelfModel, fixed: &Arc<dyn Caller>) -> Result<()> {
+        let needed = model.memory_bytes;
+        let mut changes = self.changes.subscribe();
+        loop {
+            let leaving = self.leaving.lock().await;
+            let (shelf, caller) = (Arc::clone(shelf), Arc::clone(fixed));
+            let others: Vec<Arc<dyn Caller>> = self.all().into_iter().map(|resident| resident.caller).collect();
+            let free = run_blocking(move || {
+                let callers = [&caller].into_iter().chain(&others);
+                Ok(shelf.free_bytes().map(|free| free.saturating_sub(callers.map(promised).sum())))
+            });
+            // What the system does not say the load itself finds out.
+            let Some(free) = free.await? else { return Ok(()) };
+            if needed <= free {
+                return Ok(());
+            }
+            let unloadable: u64 = self.lock().iter().map(|resident| resident.memory_bytes).sum();
+            if needed > free.saturating_add(unloadable) {
+                let model = model.name.clone();
+                return Err(ServerError::NoRoom { model, needed, free: free.saturating_add(unloadable) });
+            }
+            if let Some(idle) = self.take_oldest_idle() {
+                self.give_back(idle).await?;
+            } else {
+                drop(leaving);
+                drop(changes.changed().await);
+            }
+        }
+    }
+
+    /// Removes the idle model whose last use is the longest ago.
+    fn take_oldest_idle(&self) -> Option<Resident> {
+        let mut loaded = self.lock();
+        let idle = loaded.iter().enumerate().filter_map(|(at, resident)| Some((at, resident.uses.idle_since()?)));
+        let (at, _) = idle.min_by_key(|(_, since)| *since)?;
+        Some(loaded.remove(at))
+    }
+
+    /// Unloads a model as soon as no request uses it; false if it is not loaded.
+    pub async fn unload(&self, is_meant: impl Fn(&str) -> bool) -> Result<bool> {
+        let _leaving = self.leaving.lock().await;
+        let taken = {
+            let mut loaded = self.lock();
+            let Some(at) = loaded.iter().position(|resident| is_meant(&resident.name)) else { return Ok(false) };
+            loaded[at].uses.expire_when_idle();
+            loaded[at].uses.idle_since().is_some().then(|| loaded.remove(at))
+        };
+        if let Some(resident) = taken {
+            self.give_back(resident).await?;
+        }
+        Ok(true)
+    }
+
+    /// Unloads models whose time has come, for as long as it is polled.
+    pub async fn expire(&self) -> std::convert::Infallible {
+        let mut changes = self.changes.subscribe();
+        loop {
+            let leaving = self.leaving.lock().await;
+            let now = Instant::now();
+            let over = |resident: &mut Resident| resident.uses.idle_until().is_some_and(|until| until <= now);
+            let expired: Vec<Resident> = self.lock().extract_if(.., over).collect();
+            for resident in expired {
+                if let Err(error) = self.give_back(resident).await {
+                    tracing::error!(%error, "a model was not unloaded as it should");
+                }
+            }
+            drop(leaving);
+            let next = self.lock().iter().filter_map(|resident| resident.uses.idle_until()).min();
+            tokio::select! {
+                changed = changes.changed() => drop(changed),
+                () = until(next) => {}
+            }
+        }
+    }
+
+    /// Drops a model that is out of the list and in no use, which ends its engine and gives its memory back.
+    async fn give_back(&self, resident: Resident) -> Result<()> {
+        let shelf = self.shelf.clone();
+        run_blocking(move || {
+            let name = resident.name.clone();
+            // Lists of models that are being written hold it for a moment.
+            while Arc::strong_count(&resident.caller) > 1 {
+                std::thread::sleep(A_MOMENT);
+            }
+            drop(resident);
+            if let Some(shelf) = shelf {
+                shelf.release();
+            }
+            tracing::info!(model = name, "unloaded a model");
+            Ok(())
+        })
+        .await
+    }
+
+    /// What the planner knows of memory now.
+    pub fn room(&self, free: Option<u64>, fixed: &Arc<dyn Caller>) -> Room {
+        let loaded = self.lock();
+        let callers = [fixed].into_iter().chain(loaded.iter().map(|resident| &resident.caller));
+        let promised: u64 = callers.map(promised).sum();
+        let idle = loaded.iter().filter(|resident| resident.uses.idle_since().is_some());
+        Room {
+            free: free.map(|free| free.saturating_sub(promised)),
+            idle: idle.map(|resident| resident.memory_bytes).sum(),
+        }
+    }
+}
+
+/// Bytes of KV pages that a model has not used yet; the system counts them as free until then. Those of a GPU are
+/// allocated at once.
+fn promised(caller: &Arc<dyn Caller>) -> u64 {
+    if caller.details(calls::Agent::Responder).is_some_and(|details| details.on_gpu) {
+        return 0;
+    }
+    let unused = |state: ModelState| {
+        let pages = state.total_pages.saturating_sub(state.used_pages + state.cached_pages);
+        pages as u64 * state.page_bytes as u64
+    };
+    caller.state().into_iter().map(unused).sum()
+}
+
+const A_MOMENT: Duration = Duration::from_millis(1);
+
+async fn until(moment: Option<Instant>) {
+    match moment {
+        Some(moment) => sleep_until(Moment::from_std(moment)).await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,66 @@
+//! `keep_alive` of chat and generate: which model a request uses, and how long it stays loaded.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::app::App;
+use crate::error::Result;
+use crate::loading::KeepAlive;
+use crate::openai::{matches_name, served};
+use crate::tenant::Tenant;
+use crate::warnings::Warnings;
+
+/// What a request says of its model.
+pub(super) struct Asked<'a> {
+    pub name: &'a str,
+    pub keep_alive: Option<&'a Value>,
+    /// True if the request has no prompt: it loads or unloads the model.
+    pub is_empty: bool,
+}
+
+/// What it is answered with.
+pub(super) enum Asking {
+    /// By a loaded model, with its name.
+    Model(App, String),
+    /// The model has been unloaded, or is as soon as no request uses it.
+    Unloaded(String),
+}
+
+impl Asked<'_> {
+    /// Loads or unloads the model.
+    ///
+    /// # Errors
+    /// If `keep_alive` is none, no model has this name, or it cannot be loaded.
+    pub async fn serving(&self, app: &App, tenant: &Tenant, warnings: &Warnings) -> Result<Asking> {
+        let mut keep_alive = self.keep_alive.map(KeepAlive::of_request).transpose()?;
+        if keep_alive.is_some() && !tenant.is_operator {
+            warnings.add("`keep_alive` is the operator's to choose on a server with keys".to_owned());
+            keep_alive = None;
+        }
+        if self.is_empty && keep_alive == Some(KeepAlive::For(Duration::ZERO)) {
+            return self.unload(app, warnings).await.map(Asking::Unloaded);
+        }
+        let app = app.serving_for(self.name, keep_alive).await?;
+        let name = served(&app, self.name)?.name;
+        Ok(Asking::Model(app, name))
+    }
+
+    /// Unloads the model if it was loaded on demand, and returns its name.
+    async fn unload(&self, app: &App, warnings: &Warnings) -> Result<String> {
+        let meant = app.meant(self.name).await?;
+        let model = meant.as_ref().map_or(self.name, |meant| &meant.model.name);
+        if app.residents.unload(|known| matches_name(known, model)).await? {
+            return Ok(meant.map_or_else(|| self.name.to_owned(), |meant| meant.name));
+        }
+        match (served(app, model), meant) {
+            (Ok(fixed), _) => {
+                warnings.add("models that the server was started with stay loaded".to_owned());
+                Ok(fixed.name)
+            }
+            // It is on the disk and not loaded.
+            (Err(_), Some(meant)) => Ok(meant.name),
+            (Err(unknown), None) => Err(unknown),
+        }
+    }
+}

@@ -1,0 +1,518 @@
+//! Models that are loaded on demand, and leave again.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::thread;
+use std::time::Duration;
+
+use calls::{Agent, BoxFuture, Call, CallError, Caller, ModelDetails, Reply};
+use serde_json::{Value, json};
+use server::{KeepAlive, Keys, KeysFile, LoadModels, PullProgress, Refused, Shelf, ShelfModel};
+use tempfile::TempDir;
+
+use crate::host::{Answer, CONTEXT_TOKENS, Host, Thinker, eventually, read_until, says};
+
+const GIB: u64 = 1 << 30;
+
+/// A machine with 10 GiB of free memory and models that take 4 of them each.
+#[derive(Debug)]
+struct Machine {
+    /// Loads that have begun.
+    begun: AtomicUsize,
+    /// Numbers of loads and of models that are in memory.
+    loads: AtomicUsize,
+    resident: Arc<AtomicUsize>,
+    /// Held to keep loads from ending.
+    gate: Mutex<()>,
+    aliases: Mutex<BTreeMap<String, String>>,
+    fetched: Mutex<Vec<String>>,
+    folder: TempDir,
+}
+
+/// A loaded model; its memory is free again when it is dropped.
+struct Loaded {
+    name: String,
+    inner: Box<dyn Caller>,
+    resident: Arc<AtomicUsize>,
+}
+
+impl Drop for Loaded {
+    fn drop(&mut self) {
+        self.resident.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl Caller for Loaded {
+    fn call(&self, call: Call) -> BoxFuture<'_, Result<Reply, CallError>> {
+        self.inner.call(call)
+    }
+
+    fn context_tokens(&self, _: Agent) -> usize {
+        CONTEXT_TOKENS
+    }
+
+    fn token_spans(&self, agent: Agent, text: &str) -> Vec<std::ops::Range<usize>> {
+        self.inner.token_spans(agent, text)
+    }
+
+    fn prompt_tokens(&self, call: &Call) -> usize {
+        self.inner.prompt_tokens(call)
+    }
+
+    fn model(&self, _: Agent) -> &str {
+        &self.name
+    }
+}
+
+impl Machine {
+    fn new() -> Arc<Machine> {
+        Arc::new(Machine {
+            begun: AtomicUsize::new(0),
+            loads: AtomicUsize::new(0),
+            resident: Arc::default(),
+            gate: Mutex::default(),
+            aliases: Mutex::default(),
+            fetched: Mutex::default(),
+            folder: tempfile::tempdir().expect("the system has a folder for temporary files"),
+        })
+    }
+
+    fn resident(&self) -> usize {
+        self.resident.load(Ordering::SeqCst)
+    }
+
+    fn loads(&self) -> usize {
+        self.loads.load(Ordering::SeqCst)
+    }
+
+    fn closed(&self) -> MutexGuard<'_, ()> {
+        self.gate.lock().expect("no test panics while it holds it")
+    }
+}
+
+impl Shelf for Machine {
+    fn list(&self) -> Vec<ShelfModel> {
+        let model = |name: &str, gib: u64| ShelfModel {
+            name: name.to_owned(),
+            kind: "language",
+            context_tokens: CONTEXT_TOKENS,
+            memory_bytes: gib * GIB,
+            here: true,
+            digest: "cd".repeat(32),
+            details: ModelDetails { bytes: 3 * GIB, family: "llama".into(), ..ModelDetails::default() },
+            ..ShelfModel::default()
+        };
+        let mut models: Vec<ShelfModel> = [
+            ("scripted", 4),
+            ("one:q4", 4),
+            ("two:q4", 4),
+            ("three:q4", 4),
+            ("slow", 4),
+            ("slower", 4),
+            ("big:q8", 64),
+            ("broken", 1),
+        ]
+        .map(|(name, gib)| model(name, gib))
+        .into();
+        let aliases = self.aliases.lock().expect("no thread panics").clone();
+        models.extend(aliases.into_iter().map(|(name, of)| ShelfModel { alias_of: Some(of), ..model(&name, 4) }));
+        models.extend(self.fetched.lock().expect("no thread panics").iter().map(|name| model(name, 4)));
+        models
+    }
+
+    fn free_bytes(&self) -> Option<u64> {
+        Some((10 * GIB).saturating_sub(self.resident() as u64 * 4 * GIB))
+    }
+
+    fn fetchable(&self, name: &str) -> Option<String> {
+        // As names of manifests, whose ends may be left out.
+        if name == "script" {
+            return Some("scripted".to_owned());
+        }
+        name.strip_prefix("hf.co/").map(|rest| format!("hf:{rest}"))
+    }
+
+    fn pull(&self, name: &str, report: &mut dyn FnMut(PullProgress)) -> Result<(), Refused> {
+        report(PullProgress { file: "a.gguf".to_owned(), done_bytes: 1, total_bytes: Some(2) });
+        self.fetched.lock().expect("no thread panics").push(name.to_owned());
+        Ok(())
+    }
+
+    fn load(&self, name: &str) -> Result<Arc<dyn Caller>, Refused> {
+        self.begun.fetch_add(1, Ordering::SeqCst);
+        drop(self.gate.lock());
+        if name == "broken" {
+            return Err(("a tensor is missing".to_owned(), Some("fetch it again".to_owned())));
+        }
+        self.loads.fetch_add(1, Ordering::SeqCst);
+        self.resident.fetch_add(1, Ordering::SeqCst);
+        let inner: Box<dyn Caller> = match name {
+            name if name.starts_with("slow") => Box::new(Thinker::default()),
+            name => Box::new(
+                says(name)
+                    .answer("ollama", name)
+                    .answer("messages", name)
+                    .answer("response", name)
+                    .answer("completion", name),
+            ),
+        };
+        Ok(Arc::new(Loaded { name: name.to_owned(), inner, resident: Arc::clone(&self.resident) }))
+    }
+
+    fn alias(&self, name: &str, of: &str) -> Result<(), Refused> {
+        self.aliases.lock().expect("no thread panics").insert(name.to_owned(), of.to_owned());
+        Ok(())
+    }
+
+    fn remove(&self, name: &str) -> Result<(), Refused> {
+        let removed = self.aliases.lock().expect("no thread panics").remove(name);
+        removed.map(drop).ok_or_else(|| (format!("{name} cannot be removed"), None))
+    }
+
+    fn blob(&self, sha256: &str) -> PathBuf {
+        self.folder.path().join("blobs").join(sha256)
+    }
+}
+
+fn host(machine: &Arc<Machine>, keep_alive: KeepAlive) -> Host {
+    let shelf = Arc::clone(machine);
+    Host::with(Arc::new(says("I was here.").answer("ollama", "I was here.")), |config| {
+        config.shelf = Some(shelf);
+        config.keep_alive = keep_alive;
+    })
+}
+
+fn chat(host: &Host, model: &str) -> Answer {
+    let messages = [json!({ "role": "user", "content": "Hello?" })];
+    host.post("/v1/chat/completions", &json!({ "model": model, "messages": messages }))
+}
+
+fn said(answer: &Answer) -> Value {
+    answer.json()["choices"][0]["message"]["content"].take()
+}
+
+/// Names, and whether they leave by themselves.
+fn in_memory(host: &Host) -> Vec<(String, bool)> {
+    let models = host.get("/api/ps").json()["models"].take();
+    let of = |model: &Value| {
+        let leaves = model["expires_at"] != "9999-12-31T23:59:59Z";
+        (model["name"].as_str().expect("a name").to_owned(), leaves)
+    };
+    models.as_array().expect("models").iter().map(of).collect()
+}
+
+fn loaded(host: &Host) -> Vec<String> {
+    let here =
+        in_memory(host).into_iter().filter(|(name, _)| !["scripted:latest", "letters:latest"].contains(&&**name));
+    here.map(|(name, _)| name).collect()
+}
+
+/// A stream of a model that never ends, once it has begun.
+fn stream(host: &Host, model: &str) -> std::net::TcpStream {
+    let body = json!({ "model": model, "stream": true, "messages": [{ "role": "user", "content": "Hello?" }] });
+    let stream =
+        host.open("POST", "/v1/chat/completions", &[("content-type", "application/json")], body.to_string().as_bytes());
+    read_until(&stream, "Well");
+    stream
+}
+
+#[test]
+fn a_request_loads_the_model_that_it_names_once_over_every_api() {
+    let machine = Machine::new();
+    let host = host(&machine, KeepAlive::Forever);
+    let gate = machine.closed();
+    let answers = thread::scope(|scope| {
+        let asking: Vec<_> = ["one", "one:q4", "one:latest"].map(|name| scope.spawn(|| chat(&host, name))).into();
+        thread::sleep(Duration::from_millis(50));
+        drop(gate);
+        asking.into_iter().map(|thread| thread.join().expect("it is answered")).collect::<Vec<_>>()
+    });
+    for answer in answers {
+        assert_eq!((said(&answer), &answer.json()["model"]), (json!("one:q4"), &json!("one:q4")), "{}", answer.text);
+    }
+    assert_eq!((machine.loads(), machine.resident()), (1, 1));
+    assert_eq!(said(&chat(&host, "scripted")), "I was here.", "what was loaded at start stays");
+
+    let message = json!([{ "role": "user", "content": "Hello?" }]);
+    let anthropic = host.post("/v1/messages", &json!({ "model": "two", "max_tokens": 9, "messages": message }));
+    assert_eq!(anthropic.json()["content"][0]["text"], "two:q4", "{}", anthropic.text);
+    let response = host.post("/v1/responses", &json!({ "model": "two", "input": "Hello?", "store": false }));
+    assert_eq!(response.json()["output"][0]["content"][0]["text"], "two:q4", "{}", response.text);
+    let completion = host.post("/v1/completions", &json!({ "model": "two", "prompt": "Hello?" }));
+    assert_eq!(completion.json()["choices"][0]["text"], "two:q4", "{}", completion.text);
+    let ollama = host.post("/api/chat", &json!({ "model": "two:latest", "messages": message, "stream": false }));
+    assert_eq!(ollama.json()["message"]["content"], "two:q4", "{}", ollama.text);
+    assert_eq!(machine.loads(), 2);
+    assert_eq!(loaded(&host), ["one:q4", "two:q4"]);
+    chat(&host, "none").refused(404, "model_not_found");
+}
+
+#[test]
+fn the_least_recently_used_idle_model_makes_room() {
+    let machine = Machine::new();
+    let host = host(&machine, KeepAlive::Forever);
+    for model in ["one", "two", "one", "three"] {
+        assert_eq!(chat(&host, model).status, 200);
+    }
+    assert_eq!(loaded(&host), ["one:q4", "three:q4"], "two was used before one");
+    assert_eq!(machine.resident(), 2, "its memory was given back");
+    let refused = chat(&host, "big").refused(507, "out_of_memory");
+    assert_eq!(
+        refused,
+        "the model `big:q8` does not fit into memory: it needs 65536 MiB, and 10240 MiB are free or used by models that can be unloaded"
+    );
+    assert_eq!(loaded(&host), ["one:q4", "three:q4"], "nothing is unloaded in vain");
+    let failed = chat(&host, "broken");
+    assert_eq!(failed.refused(500, "load_failed"), "the model `broken` cannot be loaded: a tensor is missing");
+    assert_eq!(failed.json()["error"]["hint"], "fetch it again");
+    assert_eq!(said(&chat(&host, "three")), "three:q4", "the others run on");
+}
+
+#[test]
+fn a_model_in_use_is_not_unloaded() {
+    let machine = Machine::new();
+    let host = host(&machine, KeepAlive::Forever);
+    let streams = [stream(&host, "slow"), stream(&host, "slow")];
+    chat(&host, "one");
+    assert_eq!(machine.resident(), 2);
+    assert_eq!(said(&chat(&host, "two")), "two:q4", "the idle one makes room");
+    assert_eq!(loaded(&host), ["slow:latest", "two:q4"]);
+    // Both are in use now, so a third waits.
+    thread::scope(|scope| {
+        let gate = machine.closed();
+        let third = scope.spawn(|| chat(&host, "three"));
+        eventually("the idle one has left", || machine.resident() == 1);
+        drop(gate);
+        assert_eq!(said(&third.join().expect("it is answered")), "three:q4");
+    });
+    let unloaded = host.post("/v1/shelf/unload", &json!({ "model": "slow" })).json();
+    assert_eq!(unloaded["loaded"], true, "it leaves when its last request has ended");
+    assert_eq!(machine.resident(), 2);
+    drop(streams);
+    eventually("it leaves", || machine.resident() == 1);
+    assert_eq!(loaded(&host), ["three:q4"]);
+}
+
+#[test]
+fn a_request_waits_until_a_model_in_use_makes_room() {
+    let machine = Machine::new();
+    let host = host(&machine, KeepAlive::Forever);
+    let (slow, _slower) = (stream(&host, "slow"), stream(&host, "slower"));
+    thread::scope(|scope| {
+        let waiting = scope.spawn(|| chat(&host, "one"));
+        thread::sleep(Duration::from_millis(50));
+        assert!(!waiting.is_finished(), "both models are in use");
+        assert_eq!(said(&chat(&host, "scripted")), "I was here.");
+        drop(slow);
+        assert_eq!(said(&waiting.join().expect("it is answered")), "one:q4");
+    });
+    assert_eq!(loaded(&host), ["slower:latest", "one:q4"]);
+}
+
+#[test]
+fn waiting_requests_are_bounded() {
+    let machine = Machine::new();
+    let shelf = Arc::clone(&machine);
+    let host = Host::with(Arc::new(says("I was here.").answer("ollama", "I was here.")), |config| {
+        config.shelf = Some(shelf);
+        config.max_load_waits = 1;
+    });
+    thread::scope(|scope| {
+        let gate = machine.closed();
+        let first = scope.spawn(|| chat(&host, "one"));
+        eventually("it waits for the load", || machine.begun.load(Ordering::SeqCst) == 1);
+        let refused = chat(&host, "two");
+        assert_eq!(refused.refused(429, "overloaded"), "1 requests wait for a model to be loaded already");
+        assert_eq!(said(&chat(&host, "scripted")), "I was here.", "loaded models answer meanwhile");
+        drop(gate);
+        assert_eq!(said(&first.join().expect("it is answered")), "one:q4");
+    });
+}
+
+#[test]
+fn keep_alive_decides_when_a_model_leaves() {
+    let machine = Machine::new();
+    let host = host(&machine, KeepAlive::Forever);
+    let generate = |body: Value| host.post("/api/generate", &body);
+    let reason = |body: Value| generate(body).json()["done_reason"].take();
+    assert_eq!(reason(json!({ "model": "one", "keep_alive": "1h" })), "load");
+    assert_eq!((machine.resident(), in_memory(&host).contains(&("one:q4".to_owned(), true))), (1, true));
+    assert_eq!(reason(json!({ "model": "one", "keep_alive": -1 })), "load");
+    assert!(in_memory(&host).contains(&("one:q4".to_owned(), false)));
+    assert_eq!(reason(json!({ "model": "one", "keep_alive": 0 })), "unload");
+    assert_eq!((machine.resident(), loaded(&host)), (0, Vec::new()), "its memory is free when the answer comes");
+    assert_eq!(
+        reason(json!({ "model": "one", "keep_alive": 0 })),
+        "unload",
+        "one that is not loaded is not loaded for it"
+    );
+    assert_eq!(machine.loads(), 1);
+    let answer = generate(json!({ "model": "one", "prompt": "Hello?", "stream": false, "keep_alive": 0 }));
+    assert_eq!(answer.json()["response"], "one:q4");
+    assert!(answer.json()["load_duration"].as_u64().is_some_and(|time| time > 0), "{}", answer.text);
+    eventually("it leaves after its answer", || machine.resident() == 0);
+    generate(json!({ "model": "two", "prompt": "Hello?", "stream": false, "keep_alive": "20ms" }));
+    eventually("its time is over", || machine.resident() == 0);
+    assert_eq!(
+        generate(json!({ "model": "one", "keep_alive": "soon" })).refused_plainly(400).find("`keep_alive`"),
+        Some(0)
+    );
+    generate(json!({ "model": "none", "keep_alive": 0 })).refused_plainly(404);
+}
+
+#[test]
+fn with_keys_models_are_loaded_only_if_the_operator_allows_it() {
+    let folder = tempfile::tempdir().expect("the system has a folder for temporary files");
+    let file = folder.path().join("keys");
+    let [ann, bob] = ["ann", "bob"].map(|name| Keys::add(&file, name).expect("it can be added"));
+    let serving = |machine: &Arc<Machine>, load_models| {
+        let shelf = Arc::clone(machine);
+        Host::with(Arc::new(says("I was here.").answer("ollama", "I was here.")), |config| {
+            config.keys = Some(KeysFile::open(&file).expect("it reads back"));
+            config.operator = Some("ann".to_owned());
+            config.shelf = Some(shelf);
+            config.load_models = load_models;
+        })
+    };
+    let send = |host: &Host, path: &str, key: &str, body: Value| {
+        let headers = [("content-type", "application/json"), ("authorization", &*format!("Bearer {key}"))];
+        host.send("POST", path, &headers, &body.to_string())
+    };
+    let hello = |model: &str| json!({ "model": model, "prompt": "Hello?", "stream": false, "keep_alive": -1 });
+    let machine = Machine::new();
+    for load_models in [LoadModels::Alone, LoadModels::Never] {
+        let host = serving(&machine, load_models);
+        for key in [&ann, &bob] {
+            assert!(send(&host, "/api/generate", key, hello("one")).refused_plainly(403).contains("--load-models"));
+            let listed = host.send("GET", "/v1/models", &[("authorization", &*format!("Bearer {key}"))], "");
+            assert!(!listed.text.contains("one:q4"), "{}", listed.text);
+        }
+    }
+    assert_eq!(machine.loads(), 0);
+    let host = serving(&machine, LoadModels::Always);
+    let answer = send(&host, "/api/generate", &bob, hello("one"));
+    assert_eq!(answer.json()["response"], "one:q4");
+    assert_eq!(answer.warning(), "`keep_alive` is the operator's to choose on a server with keys");
+    for (path, body) in [
+        ("/v1/shelf/load", json!({ "model": "two" })),
+        ("/v1/shelf/unload", json!({ "model": "one" })),
+        ("/v1/shelf/pull", json!({ "model": "hf.co/o/a" })),
+    ] {
+        send(&host, path, &bob, body.clone()).refused(403, "operator_only");
+    }
+    for (path, body) in [
+        ("/api/create", json!({ "model": "mine", "from": "one" })),
+        ("/api/copy", json!({ "source": "one", "destination": "mine" })),
+        ("/api/pull", json!({ "model": "hf.co/o/a", "stream": false })),
+    ] {
+        send(&host, path, &bob, body).refused_plainly(403);
+    }
+    assert_eq!(send(&host, "/v1/shelf/load", &ann, json!({ "model": "two", "keep_alive": "1h" })).status, 200);
+    assert_eq!(send(&host, "/v1/shelf/unload", &ann, json!({ "model": "one" })).json()["loaded"], false);
+    assert_eq!(machine.resident(), 1);
+}
+
+#[test]
+fn the_shelf_says_what_is_loaded_and_what_would_fit() {
+    let machine = Machine::new();
+    let host = host(&machine, KeepAlive::For(Duration::from_hours(1)));
+    host.post("/v1/shelf/load", &json!({ "model": "one" }));
+    host.post("/v1/shelf/load", &json!({ "model": "two" }));
+    let shelf = host.get("/v1/shelf").json();
+    let of = |name: &str| {
+        let models = shelf["models"].as_array().expect("models");
+        let model = models.iter().find(|model| model["name"] == name).expect("it is listed");
+        json!([model["loaded"], model["fits"], model["fits_after_unloading"], model["in_use"]])
+    };
+    assert_eq!((&shelf["may_load"], &shelf["free_bytes"]), (&json!(true), &json!(2 * GIB)));
+    assert_eq!(of("one:q4"), json!([true, false, true, 0]));
+    assert_eq!(of("three:q4"), json!([false, false, true, null]));
+    assert_eq!(of("big:q8"), json!([false, false, false, null]));
+    host.post("/v1/shelf/unload", &json!({ "model": "three" })).refused(404, "not_found");
+    host.post("/v1/shelf/unload", &json!({ "model": "scripted" })).refused(409, "conflict");
+    host.post("/v1/shelf/load", &json!({ "model": "none" })).refused(404, "model_not_found");
+    let listed = host.get("/v1/models").json();
+    let listed: Vec<Value> =
+        listed["data"].as_array().expect("models").iter().map(|model| json!([model["id"], model["loaded"]])).collect();
+    assert!(listed.contains(&json!(["one:q4", true])) && listed.contains(&json!(["three:q4", false])), "{listed:?}");
+    assert_eq!(host.get("/v1/models/three:q4").json()["max_model_len"], CONTEXT_TOKENS);
+    let tags = host.get("/api/tags").json();
+    let three = tags["models"].as_array().expect("models").iter().find(|model| model["name"] == "three:q4").cloned();
+    let three = three.expect("what can be loaded is listed");
+    assert_eq!((&three["size"], &three["details"]["family"]), (&json!(3 * GIB), &json!("llama")));
+    let shown = host.post("/api/show", &json!({ "model": "three" })).json();
+    assert_eq!(shown["model_info"]["llama.context_length"], CONTEXT_TOKENS, "{shown}");
+    let ps = host.get("/api/ps").json();
+    let one = ps["models"].as_array().expect("models").iter().find(|model| model["name"] == "one:q4").cloned();
+    assert_eq!(one.expect("it is loaded")["size"], 4 * GIB);
+}
+
+#[test]
+fn models_are_pulled_named_copied_and_deleted_over_ollamas_api() {
+    let machine = Machine::new();
+    let host = host(&machine, KeepAlive::Forever);
+    let pulled = host.post("/api/pull", &json!({ "model": "hf.co/o/a:Q4" }));
+    let lines: Vec<Value> = pulled.text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    assert_eq!(lines[1], json!({ "status": "pulling a.gguf", "digest": "a.gguf", "completed": 1, "total": 2 }));
+    assert_eq!(lines.last(), Some(&json!({ "status": "success" })));
+    let generate = |model: &str| host.post("/api/generate", &json!({ "model": model, "prompt": "?", "stream": false }));
+    assert_eq!(
+        generate("hf.co/o/a:Q4").json()["response"],
+        "hf:o/a:Q4",
+        "it is used by the name by which it was pulled"
+    );
+    host.post("/api/pull", &json!({ "model": "unknown", "stream": false })).refused_plainly(404);
+
+    let file = b"GGUF and so on";
+    let digest = "sha256:0bf3bbc9d3a4cca5d7b5e1e5f5b1cf0dd2a0e2a0f62b0d4a2d5d0f3d6d0dd8e1".to_owned();
+    let wrong = host.send_bytes("POST", &format!("/api/blobs/{digest}"), &[], file);
+    let right = wrong.refused_plainly(400);
+    let right = right.rsplit(' ').next().expect("the digest that it has").to_owned();
+    assert_eq!(host.send("HEAD", &format!("/api/blobs/{right}"), &[], "").status, 404);
+    assert_eq!(host.send_bytes("POST", &format!("/api/blobs/{right}"), &[], file).status, 201);
+    assert_eq!(host.send("HEAD", &format!("/api/blobs/{right}"), &[], "").status, 200);
+    let path = machine.blob(right.trim_start_matches("sha256:"));
+    assert_eq!(std::fs::read(&path).expect("it was kept"), file);
+    host.send_bytes("POST", "/api/blobs/sha256:..", &[], file).refused_plainly(400);
+    let created = host.post("/api/create", &json!({ "model": "mine", "files": { "a.gguf": right }, "stream": false }));
+    assert_eq!(created.json(), json!({ "status": "success" }));
+    assert_eq!(machine.aliases.lock().expect("no thread panics")["mine"], path.to_string_lossy());
+    assert_eq!(generate("mine:latest").json()["response"], "mine");
+    for (field, value) in
+        [("system", json!("Be brief.")), ("quantize", json!("q4_0")), ("parameters", json!({ "top_k": 1 }))]
+    {
+        let refused = host.post("/api/create", &json!({ "model": "other", "from": "one", field: value }));
+        assert!(refused.refused_plainly(400).contains(field), "{field}");
+    }
+    host.post("/api/create", &json!({ "model": "other" })).refused_plainly(400);
+    host.post("/api/create", &json!({ "model": "scripted", "from": "one" })).refused_plainly(409);
+
+    assert_eq!(host.post("/api/copy", &json!({ "source": "one:latest", "destination": "uno:latest" })).status, 200);
+    assert_eq!(machine.aliases.lock().expect("no thread panics")["uno"], "one:q4");
+    host.post("/api/copy", &json!({ "source": "none", "destination": "uno" })).refused_plainly(404);
+    let delete = |model: &str| {
+        let body = json!({ "model": model }).to_string();
+        host.send("DELETE", "/api/delete", &[("content-type", "application/json")], &body)
+    };
+    let uno = generate("uno").json();
+    assert_eq!((&uno["response"], &uno["model"]), (&json!("one:q4"), &json!("uno")), "another name of the same model");
+    assert!(loaded(&host).contains(&"one:q4".to_owned()) && !loaded(&host).contains(&"uno:latest".to_owned()));
+    assert_eq!(host.post("/api/copy", &json!({ "source": "two", "destination": "zwei" })).status, 200);
+    assert_eq!(generate("zwei").json()["response"], "two:q4");
+    let (loads, before) = (machine.loads(), machine.resident());
+    assert_eq!(generate("two").json()["response"], "two:q4");
+    assert_eq!(machine.loads(), loads, "it is loaded by another name");
+    assert_eq!(delete("uno").status, 200);
+    assert_eq!(machine.resident(), before, "its model stays");
+    delete("uno").refused_plainly(404);
+    assert_eq!(generate("mine").status, 200);
+    assert!(loaded(&host).contains(&"mine:latest".to_owned()));
+    assert_eq!(delete("mine:latest").status, 200);
+    assert!(!loaded(&host).contains(&"mine:latest".to_owned()), "it was unloaded");
+    delete("one").refused_plainly(400);
+    delete("scripted").refused_plainly(409);
+    delete("script").refused_plainly(409);
+    assert_eq!(generate("script").json()["response"], "I was here.", "the model of the start is not loaded again");
+}
