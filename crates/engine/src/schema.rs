@@ -8,6 +8,7 @@
 mod check;
 mod formats;
 mod keys;
+mod patterns;
 mod references;
 
 use std::fmt::Write;
@@ -92,6 +93,12 @@ impl Rewriter<'_> {
                     self.unchecked.push(at.to_string());
                 }
                 "pattern" if is_irregular(value, self.extent) => self.unchecked.push(at.to_string()),
+                "pattern" => {
+                    out.insert(key.clone(), value.as_str().map_or_else(|| value.clone(), |it| patterns::plain(it).into()));
+                }
+                "multipleOf" if patterns::digits_behind_point(value) > MAX_FRACTION_DIGITS => {
+                    self.unchecked.push(at.to_string());
+                }
                 "patternProperties" | "additionalProperties" if has_irregular_names(fields, self.extent) => {
                     self.unchecked.push(at.to_string());
                 }
@@ -101,8 +108,14 @@ impl Rewriter<'_> {
                 "minItems" | "maxItems" | "minLength" | "maxLength" => {
                     out.insert(key.clone(), whole(value));
                 }
-                "properties" | "patternProperties" => {
-                    out.insert(key.clone(), self.rewrite_fields(value, &at)?);
+                "properties" => {
+                    out.insert(key.clone(), self.rewrite_fields(value, &at)?.into());
+                }
+                "patternProperties" => {
+                    let fields = self.rewrite_fields(value, &at)?.into_iter();
+                    let plain: Map<String, Value> =
+                        fields.map(|(pattern, value)| (patterns::plain(&pattern), value)).collect();
+                    out.insert(key.clone(), plain.into());
                 }
                 "additionalProperties" => {
                     out.insert(key.clone(), self.rewrite(value, &at)?);
@@ -219,10 +232,10 @@ impl Rewriter<'_> {
         Ok(Some(found))
     }
 
-    fn rewrite_fields(&mut self, value: &Value, place: &Location) -> Result<Value, String> {
+    fn rewrite_fields(&mut self, value: &Value, place: &Location) -> Result<Map<String, Value>, String> {
         let Some(fields) = value.as_object() else { return Err(format!("{place}: it must be an object")) };
         let rewritten = fields.iter().map(|(key, value)| Ok((key.clone(), self.rewrite(value, &place.child(key))?)));
-        Ok(Value::Object(rewritten.collect::<Result<_, String>>()?))
+        rewritten.collect()
     }
 
     fn rewrite_all(&mut self, value: &Value, place: &Location) -> Result<Value, String> {
@@ -247,6 +260,9 @@ impl Rewriter<'_> {
 
 /// Maximum number of dependencies between keys that become alternatives: each doubles their number.
 const MAX_DEPENDENCIES: usize = 3;
+
+/// Maximum digits behind the decimal point of a divisor that llguidance divides by exactly.
+const MAX_FRACTION_DIGITS: usize = 8;
 
 /// Maximum number of keys of which one must be present, each of which becomes an alternative.
 const MAX_ALTERNATIVES: usize = 8;
@@ -452,6 +468,17 @@ mod tests {
     }
 
     #[test]
+    fn a_reference_in_a_definition_with_an_address_starts_from_that_address() {
+        let schema = json!({ "$id": "https://example.org/base.json", "$ref": "nested/foo.json", "$defs": {
+            "foo": { "$id": "nested/foo.json", "$ref": "./bar.json" },
+            "bar": { "$id": "nested/bar.json", "type": "number" } } });
+        assert_eq!(
+            prepared(schema),
+            json!({ "$ref": "#/$defs/foo", "$defs": { "foo": { "$ref": "#/$defs/bar" }, "bar": { "type": "number" } } })
+        );
+    }
+
+    #[test]
     fn recursion_through_definitions_ends() {
         let schema = json!({ "$ref": "#/$defs/a", "$defs": { "a": { "items": { "$ref": "#/$defs/b" } }, "b": { "$ref": "#/$defs/a" } } });
         assert_eq!(prepared(schema.clone()), schema);
@@ -500,6 +527,7 @@ mod tests {
         assert_eq!(unchecked(json!({ "items": item })), ["/items/uniqueItems", "/items/contains"]);
         assert_eq!(unchecked(json!({ "not": { "const": 1 } })), ["/not"]);
         assert_eq!(unchecked(json!({ "pattern": "^(?!x)" })), ["/pattern"]);
+        assert_eq!(unchecked(json!({ "multipleOf": 0.123_456_789 })), ["/multipleOf"]);
         assert_eq!(unchecked(json!({ "minimum": -9_223_372_036_854_775_808_i64 })), ["/minimum"]);
         assert_eq!(unchecked(json!({ "if": {}, "then": {}, "unevaluatedItems": false })), ["/if", "/unevaluatedItems"]);
         assert_eq!(unchecked(json!({ "properties": { "a": true }, "maxProperties": 1 })), ["/maxProperties"]);
