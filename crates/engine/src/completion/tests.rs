@@ -103,7 +103,7 @@ fn form(properties: Value) -> Value {
 }
 
 /// Schemas that agents and libraries commonly use.
-fn everyday() -> Vec<Value> {
+pub(super) fn everyday() -> Vec<Value> {
     let patterns = [
         "^[a-z]+b$",
         "foo",
@@ -125,6 +125,7 @@ fn everyday() -> Vec<Value> {
         r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$",
         r"^(?:[01]\d|2[0-3]):[0-5]\d$",
         "^(yes|no|maybe)$",
+        r"^\S+\cI[^\s]$",
     ];
     let formats = ["email", "duration", "date-time", "date", "time", "uuid", "ipv4", "ipv6", "hostname", "uri"];
     let strings = patterns.iter().map(|pattern| json!({ "type": "string", "pattern": pattern }));
@@ -254,7 +255,7 @@ fn an_answer_is_closed_from_within_a_lexeme() {
 }
 
 /// Schemas with keywords that no grammar enforces.
-fn validated() -> Vec<Value> {
+pub(super) fn validated() -> Vec<Value> {
     let words = json!({ "type": "array", "items": { "type": "string" }, "minItems": 2, "uniqueItems": true });
     let line = form(json!({ "id": { "type": "integer" }, "name": { "type": "string" } }));
     vec![
@@ -272,6 +273,7 @@ fn validated() -> Vec<Value> {
         json!({ "oneOf": [{ "properties": { "a": { "type": "string" } }, "required": ["a"] },
             { "properties": { "b": { "type": "string" } }, "required": ["b"] }] }),
         json!({ "type": "string", "pattern": "^(?!a)[a-c]{2,}$" }),
+        json!({ "type": "integer", "multipleOf": 0.123_456_789 }),
         json!({ "type": "object", "minProperties": 3, "maxProperties": 4 }),
         json!({ "type": "object", "properties": { "a": {}, "b": {}, "c": {} }, "minProperties": 2, "additionalProperties": false }),
         json!({ "type": "object", "patternProperties": { "^x{1,2}$": { "type": "null" } }, "additionalProperties": false }),
