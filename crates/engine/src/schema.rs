@@ -94,7 +94,10 @@ impl Rewriter<'_> {
                 }
                 "pattern" if is_irregular(value, self.extent) => self.unchecked.push(at.to_string()),
                 "pattern" => {
-                    out.insert(key.clone(), value.as_str().map_or_else(|| value.clone(), |it| patterns::plain(it).into()));
+                    out.insert(
+                        key.clone(),
+                        value.as_str().map_or_else(|| value.clone(), |it| patterns::plain(it).into()),
+                    );
                 }
                 "multipleOf" if patterns::digits_behind_point(value) > MAX_FRACTION_DIGITS => {
                     self.unchecked.push(at.to_string());

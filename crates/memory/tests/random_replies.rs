@@ -82,7 +82,8 @@ impl Random {
         match schema["type"].as_str() {
             Some("object") => {
                 let fields = schema["properties"].as_object().into_iter().flatten();
-                let required = |name: &String| schema["required"].as_array().is_some_and(|all| all.contains(&json!(name)));
+                let required =
+                    |name: &String| schema["required"].as_array().is_some_and(|all| all.contains(&json!(name)));
                 let mut all = Map::new();
                 for (name, field) in fields {
                     if required(name) || self.below(4) != 0 {
@@ -161,8 +162,11 @@ fn round(seed: u64, settings: &Settings) -> bool {
     };
     let mut answered = is_ready;
     for kept in [false, true] {
-        let asked =
-            if kept { scratch.ask_and_keep(QUESTION, &caller, settings) } else { scratch.ask(QUESTION, &caller, settings) };
+        let asked = if kept {
+            scratch.ask_and_keep(QUESTION, &caller, settings)
+        } else {
+            scratch.ask(QUESTION, &caller, settings)
+        };
         answered &= asked.answer.is_ok();
         for citation in asked.answer.iter().flat_map(|answer| &answer.citations) {
             assert!(texts.iter().any(|text| text.contains(&citation.quote)), "{:?} is no quote", citation.quote);

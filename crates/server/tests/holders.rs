@@ -87,8 +87,13 @@ impl World {
         let asked = format!("{path} {body}");
         for other in (0..3).filter(|other| *other != who) {
             // An error may repeat what the request had.
-            let leaked = self.all[other].secrets.iter().find(|word| answer.text.contains(*word) && !asked.contains(*word));
-            assert_eq!(leaked, None, "{} reads of {} at {method} {asked}: {}", HOLDERS[who], HOLDERS[other], answer.text);
+            let leaked =
+                self.all[other].secrets.iter().find(|word| answer.text.contains(*word) && !asked.contains(*word));
+            assert_eq!(
+                leaked, None,
+                "{} reads of {} at {method} {asked}: {}",
+                HOLDERS[who], HOLDERS[other], answer.text
+            );
         }
         assert!(answer.status < 500, "{method} {asked}: {}", answer.text);
         let value: Option<Value> = serde_json::from_str(&answer.text).ok();
@@ -157,7 +162,8 @@ impl World {
 
     fn upload(&mut self, who: usize) -> Option<()> {
         let (corpus, word, name) = (self.corpus(who)?, self.plant(who), self.plant(who));
-        let body = json!({ "name": format!("{name}.txt"), "text": format!("The horse of {word} is grey."), "method": "rag" });
+        let body =
+            json!({ "name": format!("{name}.txt"), "text": format!("The horse of {word} is grey."), "method": "rag" });
         let (status, job) = self.send(who, "POST", &format!("/v1/corpora/{corpus}/documents"), &body);
         if status == 202 {
             let id = job?["id"].as_str()?.to_owned();
@@ -243,7 +249,8 @@ impl World {
         let corpus = self.corpus(who)?;
         let lists = ["documents", "threads", "notes", "questions", "graph?graph=mindgraph"];
         let list = format!("/v1/corpora/{corpus}/{}", lists[self.random.below(lists.len())]);
-        let whole = ["/v1/corpora", "/v1/jobs", "/v1/models", "/api/tags", "/api/ps", "/metrics", "/v1/engine", &list, &list];
+        let whole =
+            ["/v1/corpora", "/v1/jobs", "/v1/models", "/api/tags", "/api/ps", "/metrics", "/v1/engine", &list, &list];
         let path = whole[self.random.below(whole.len())];
         self.send(who, "GET", path, &Value::Null);
         let tool = ["bm25", "dense"][self.random.below(2)];

@@ -224,7 +224,8 @@ impl Target {
         };
         let events = format!("/v1/jobs/{}/events", job["id"].as_str().unwrap_or_default());
         let answer = self.send("GET", &events, &Value::Null).and_then(|mut answer| self.text(&mut answer));
-        let last = answer.map(|text| text.lines().rev().find_map(|line| line.strip_prefix("data: ").map(str::to_owned)));
+        let last =
+            answer.map(|text| text.lines().rev().find_map(|line| line.strip_prefix("data: ").map(str::to_owned)));
         let state = last.map(|last| last.and_then(|last| serde_json::from_str::<Value>(&last).ok()));
         match state {
             Ok(Some(state)) if state["status"] == "done" => Ended::Done,
@@ -363,7 +364,8 @@ impl SoakReport {
         let csv = "seconds,bytes\n".to_owned() + &self.looks.iter().map(line).collect::<String>();
         std::fs::write(&path, csv).map_err(Error::writing(&path))?;
         let points = self.looks.iter().map(|look| (look.seconds / 60.0, look.bytes as f64 / f64::from(1 << 20)));
-        let series = Series { name: "resident memory of the server".into(), points: points.collect(), is_published: false };
+        let series =
+            Series { name: "resident memory of the server".into(), points: points.collect(), is_published: false };
         let chart = Chart {
             title: format!("{} clients, {} admitted", self.clients, self.admitted),
             kind: Kind::Lines,
@@ -409,7 +411,10 @@ impl fmt::Display for SoakReport {
             Some((first, last, slope)) => {
                 let [first, last] = [first, last].map(|bytes| bytes as f64 / f64::from(1 << 20));
                 let slope = slope / f64::from(1 << 20);
-                writeln!(f, "* Memory: {first:.0} MiB after a fifth of the time, {last:.0} MiB at the end; slope {slope:.1} MiB/h")?;
+                writeln!(
+                    f,
+                    "* Memory: {first:.0} MiB after a fifth of the time, {last:.0} MiB at the end; slope {slope:.1} MiB/h"
+                )?;
             }
             None => writeln!(f, "* Memory: not known")?,
         }
