@@ -115,10 +115,7 @@ impl Rewriter<'_> {
                     out.insert(key.clone(), self.rewrite_fields(value, &at)?.into());
                 }
                 "patternProperties" => {
-                    let fields = self.rewrite_fields(value, &at)?.into_iter();
-                    let plain: Map<String, Value> =
-                        fields.map(|(pattern, value)| (patterns::plain(&pattern), value)).collect();
-                    out.insert(key.clone(), plain.into());
+                    out.insert(key.clone(), self.rewrite_patterns(value, &at)?.into());
                 }
                 "additionalProperties" => {
                     out.insert(key.clone(), self.rewrite(value, &at)?);
@@ -139,25 +136,20 @@ impl Rewriter<'_> {
                     }
                     also.extend(Self::format(value, fields, &mut out));
                 }
-                "uniqueItems" => {
-                    let one = fields.get("maxItems").and_then(Value::as_u64).is_some_and(|most| most <= 1);
-                    if value == &json!(true) && !one {
-                        self.unchecked.push(at.to_string());
-                    }
+                "uniqueItems" if value == &json!(true) && !has_one_item_at_most(fields) => {
+                    self.unchecked.push(at.to_string());
                 }
                 "not" => match complement(value) {
                     Some(equal) => also.push(equal),
                     None => self.unchecked.push(at.to_string()),
                 },
                 "minProperties" | "maxProperties" => {
-                    let counted = names_are_required(fields);
-                    if counted {
+                    if names_are_required(fields) {
                         out.insert(key.clone(), whole(value));
-                    }
-                    match at_least_one(key, value, fields) {
-                        Some(equal) => also.push(equal),
-                        None if counted => {}
-                        None => self.unchecked.push(at.to_string()),
+                    } else if let Some(equal) = at_least_one(key, value, fields) {
+                        also.push(equal);
+                    } else {
+                        self.unchecked.push(at.to_string());
                     }
                 }
                 "dependencies" | "dependentRequired" | "dependentSchemas" => match self.dependencies(value, &at)? {
@@ -174,8 +166,8 @@ impl Rewriter<'_> {
                 }
                 "if" | "contains" => self.unchecked.push(at.to_string()),
                 // Without effect in the absence of the keywords above, resolved already, or handled below.
-                "then" | "else" | "propertyNames" | "minContains" | "maxContains" | "$defs" | "definitions" | "$id"
-                | "id" | "$anchor" | "$dynamicAnchor" | "$recursiveAnchor" | "$vocabulary" => {}
+                "then" | "else" | "uniqueItems" | "propertyNames" | "minContains" | "maxContains" | "$defs"
+                | "definitions" | "$id" | "id" | "$anchor" | "$dynamicAnchor" | "$recursiveAnchor" | "$vocabulary" => {}
                 _ => {
                     out.insert(key.clone(), value.clone());
                 }
@@ -241,6 +233,12 @@ impl Rewriter<'_> {
         rewritten.collect()
     }
 
+    /// Fields by pattern, in the syntax of llguidance.
+    fn rewrite_patterns(&mut self, value: &Value, place: &Location) -> Result<Map<String, Value>, String> {
+        let fields = self.rewrite_fields(value, place)?;
+        Ok(fields.into_iter().map(|(pattern, value)| (patterns::plain(&pattern), value)).collect())
+    }
+
     fn rewrite_all(&mut self, value: &Value, place: &Location) -> Result<Value, String> {
         let Some(values) = value.as_array() else { return Err(format!("{place}: it must be an array")) };
         let numbered = values.iter().enumerate();
@@ -290,6 +288,10 @@ fn names_are_required(fields: &Map<String, Value>) -> bool {
     // Names that are limited may become properties.
     !fields.contains_key("propertyNames")
         && properties.is_none_or(|properties| properties.keys().all(|name| required.contains(&name.as_str())))
+}
+
+fn has_one_item_at_most(fields: &Map<String, Value>) -> bool {
+    fields.get("maxItems").and_then(Value::as_u64).is_some_and(|most| most <= 1)
 }
 
 /// An equivalent of `minProperties: 1` if all keys are named and some are optional.

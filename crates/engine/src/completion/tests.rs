@@ -235,6 +235,14 @@ fn a_form_without_any_finite_answer_is_refused() {
 }
 
 #[test]
+fn a_schema_that_is_none_is_refused_with_the_place_and_not_with_its_text() {
+    let schema =
+        json!({ "type": "array", "uniqueItems": true, "items": { "title": 5, "description": "long ".repeat(900) } });
+    let error = Bench::new().grammar(&schema).err().unwrap();
+    assert_eq!(error, "/items/title: the schema itself is not valid: value is not of type \"string\"");
+}
+
+#[test]
 fn an_answer_is_closed_from_within_a_lexeme() {
     let bench = Bench::new();
     let schema = form(

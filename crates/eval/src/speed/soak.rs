@@ -241,8 +241,8 @@ impl Target {
             Ok(answer) if answer.status().is_success() => answer,
             answer => return self.ended(answer),
         };
-        let first = BufReader::new(answer.body_mut().as_reader()).lines().map_while(std::result::Result::ok);
-        match first.filter_map(|line| line.strip_prefix("data: ").map(str::to_owned)).next() {
+        let mut lines = BufReader::new(answer.body_mut().as_reader()).lines().map_while(std::result::Result::ok);
+        match lines.find_map(|line| line.strip_prefix("data: ").map(str::to_owned)) {
             Some(data) if !data.contains("\"error\"") => Ended::Done,
             data => Ended::Failed(format!("cancel: the stream began with {}", data.unwrap_or_default())),
         }
