@@ -103,7 +103,7 @@ impl Random {
             Some("integer") => {
                 let limit = |key: &str, usual| schema[key].as_i64().unwrap_or(usual);
                 let (least, most) = (limit("minimum", -3), limit("maximum", i64::from(u32::MAX)));
-                let near = least.saturating_add(self.below(12) as i64).min(most);
+                let near = least.saturating_add(i64::try_from(self.below(12)).unwrap()).min(most);
                 json!([least, most, near, near][self.below(4)])
             }
             Some("number") => json!(self.below(1000) as f64 / 500.0 - 1.0),
