@@ -133,7 +133,7 @@ pub fn soak(
     for corpus in &corpora {
         target.expect("POST", "/v1/corpora", &json!({ "name": corpus }))?;
         for number in 0..DOCUMENTS {
-            if let Ended::Failed(problem) = target.ingest(corpus, number) {
+            if let Ended::Failed(problem) = target.ingest(corpus, number, number) {
                 return Err(target.error(problem));
             }
         }
@@ -197,7 +197,7 @@ impl Target {
     /// One piece of work; `turn` makes it another than the last.
     fn work(&self, work: Work, corpus: &str, turn: usize) -> Ended {
         match work {
-            Work::Ingest => self.ingest(corpus, turn % DOCUMENTS),
+            Work::Ingest => self.ingest(corpus, turn / WORKS.len() % DOCUMENTS, turn),
             Work::Ask => {
                 let question = format!("Which lamp of pier {} was lit?", turn % DOCUMENTS);
                 let body = json!({ "question": question, "method": "rag", "temperature": 0 });
@@ -212,8 +212,9 @@ impl Target {
         }
     }
 
-    fn ingest(&self, corpus: &str, number: usize) -> Ended {
-        let line = |line| format!("Message {line} says that lamp {line} of pier {number} was lit.\n");
+    /// Replaces a document by another text; `turn` makes it new.
+    fn ingest(&self, corpus: &str, number: usize, turn: usize) -> Ended {
+        let line = |line| format!("Message {turn}.{line} says that lamp {line} of pier {number} was lit.\n");
         let text = (0..LINES).map(line).collect::<String>();
         let body = json!({ "name": format!("{number}.txt"), "text": text, "method": "rag" });
         let job = match self.json(self.send("POST", &format!("/v1/corpora/{corpus}/documents"), &body)) {
