@@ -25,4 +25,5 @@ mod resume;
 mod secrets;
 mod serve;
 mod settings;
+mod timing;
 mod zoom_out;

@@ -308,7 +308,7 @@ pub struct ServeBench {
     /// How answers are drawn: agents (temperature 0.3), chat (temperature 0.8, top_p 0.95), greedy; a load test is greedy
     #[arg(long, value_name = "WAY,...", value_delimiter = ',', default_values_t = Decoding::ALL)]
     pub decoding: Vec<Decoding>,
-    /// Seconds for which clients send requests [default: 20; with --load 120]
+    /// Seconds for which clients send requests [default: 20; with --load 120, with --soak 1800]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub seconds: Option<u64>,
     /// Repetitions of each measurement; the median is reported
@@ -317,6 +317,10 @@ pub struct ServeBench {
     /// Load test with many concurrent streams: no error, no lost token, no growing memory
     #[arg(long)]
     pub load: bool,
+    /// Mixed work (ingest, ask, embeddings, abandoned chats) from twice as many clients as the server admits: no failed
+    /// request, flat memory
+    #[arg(long, conflicts_with_all = ["load", "against", "clients", "url"])]
+    pub soak: bool,
     /// Language model of the server that is started
     #[arg(long, default_value = "smollm2-135m-instruct", value_name = "NAME|PATH")]
     pub model: String,
@@ -326,7 +330,7 @@ pub struct ServeBench {
     /// Print JSON instead of a table
     #[arg(long)]
     pub json: bool,
-    /// Keep manifest, raw results and summary in FOLDER/serve-MODEL, or FOLDER/load-MODEL
+    /// Keep manifest, raw results and summary in FOLDER/serve-MODEL, FOLDER/load-MODEL or FOLDER/soak-MODEL
     #[arg(long, value_name = "FOLDER")]
     pub out: Option<PathBuf>,
 }

@@ -1,4 +1,4 @@
-//! `memlocal-bench serve`: speed of a server with concurrent clients, beside another server; or a load test.
+//! `memlocal-bench serve`: speed of a server with concurrent clients, beside another server; or a test under load.
 
 use std::env::consts::EXE_SUFFIX;
 use std::fmt::Display;
@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
-use eval::speed::{ClientLoad, Service, load, measure_clients};
+use eval::speed::{ClientLoad, Service, load, measure_clients, soak};
 use eval::{Beginning, Manifest, RunFolder, memory_of};
 use launch::eprintln;
 use launch::failure::refusal;
@@ -29,6 +29,9 @@ const STREAMS: usize = 64;
 /// Default durations.
 const CLIENT_TIME: Duration = Duration::from_secs(20);
 const LOAD: Duration = Duration::from_mins(2);
+const SOAK: Duration = Duration::from_mins(30);
+/// Requests that a server under the soak test admits at once.
+const ADMITTED: usize = 8;
 
 pub fn run(bench: &ServeBench, global: &GlobalFlags) -> Result<()> {
     let began = Beginning::now(command_line());
@@ -40,13 +43,21 @@ pub fn run(bench: &ServeBench, global: &GlobalFlags) -> Result<()> {
     let peer = bench.against.as_deref().map(Service::find).transpose()?;
     let model = name(&bench.model);
     let last = model.rsplit('/').next().unwrap_or(&model).trim_end_matches(".gguf").replace(':', "-");
-    let kind = if bench.load { "load" } else { "serve" };
+    let kind = if bench.soak {
+        "soak"
+    } else if bench.load {
+        "load"
+    } else {
+        "serve"
+    };
     let folder = bench.out.as_ref().map(|out| RunFolder::create(out, &format!("{kind}-{last}"))).transpose()?;
     let serving = if bench.url.is_none() { Some(Serving::start(bench, global)?) } else { None };
     let url = bench.url.as_ref().or(serving.as_ref().map(|serving| &serving.url));
     let ours = Service::find(url.context("there is no server")?)?;
     let keep = Keeping { folder, began, model: &bench.model, global };
-    if bench.load {
+    if let Some(serving) = serving.as_ref().filter(|_| bench.soak) {
+        soaked(bench, serving, keep)
+    } else if bench.load {
         let process = serving.as_ref().map(|serving| serving.child.id());
         hold(bench, &ours, process, keep)
     } else {
@@ -66,6 +77,24 @@ fn hold(bench: &ServeBench, ours: &Service, process: Option<u32>, keep: Keeping<
         print(&found)?;
     }
     ensure!(found.holds(), "the server failed the load test");
+    Ok(())
+}
+
+/// Runs the soak test.
+fn soaked(bench: &ServeBench, serving: &Serving, keep: Keeping<'_>) -> Result<()> {
+    let time = bench.seconds.map_or(SOAK, Duration::from_secs);
+    let process = serving.child.id();
+    let found = soak(&serving.url, ADMITTED, time, &|| memory_of(process))?;
+    if let Some(folder) = &keep.folder {
+        found.keep_memory(folder.path())?;
+    }
+    keep.write(&found.to_csv(), &found)?;
+    if bench.json {
+        print_line(serde_json::to_string_pretty(&found)?)?;
+    } else {
+        print(&found)?;
+    }
+    ensure!(found.holds(), "the server failed the soak test");
     Ok(())
 }
 
@@ -111,6 +140,7 @@ impl Serving {
         let mut command = Command::new(&program);
         command.args(["serve", "--port", "0", "--model", &bench.model, "--embedder", &bench.embedder]);
         command.arg("--data-dir").arg(home::folder(global)?);
+        command.args(bench.soak.then(|| format!("--max-requests={ADMITTED}")));
         command.args(global.threads.map(|threads| format!("--threads={threads}")));
         command.args(global.kv_tokens.map(|tokens| format!("--kv-tokens={tokens}")));
         command.arg(format!("--draft-tokens={}", global.draft_tokens));

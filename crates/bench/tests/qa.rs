@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::home;
 
-const TALK: &str = r#"[{"sample_id": "c1", "conversation": {"speaker_a": "Ann", "speaker_b": "Bo",
+pub const TALK: &str = r#"[{"sample_id": "c1", "conversation": {"speaker_a": "Ann", "speaker_b": "Bo",
    "session_1_date_time": "1 May 2023", "session_1": [
      {"speaker": "Ann", "dia_id": "D1:1", "text": "I went to the beach with my dog Rex."},
      {"speaker": "Bo", "dia_id": "D1:2", "text": "How nice! I stayed at home and baked bread."}],
@@ -40,7 +40,7 @@ const BENCH: [&str; 14] = [
 const RUN: &str = "runs/qa-locomo";
 
 /// The keys of the calls in a transcript, as far as its lines are complete.
-fn keys(transcript: &Path) -> Vec<String> {
+pub fn keys(transcript: &Path) -> Vec<String> {
     let file = fs::read_to_string(transcript).unwrap_or_default();
     let whole = &file[..file.rfind('\n').map_or(0, |end| end + 1)];
     let key = |line: &str| serde_json::from_str::<Value>(line).unwrap()["key"].as_str().unwrap().to_owned();

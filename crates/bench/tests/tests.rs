@@ -4,6 +4,7 @@
 
 mod endpoint;
 mod forms;
+mod killed;
 mod load;
 mod locomo;
 mod qa;

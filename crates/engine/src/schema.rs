@@ -8,6 +8,7 @@
 mod check;
 mod formats;
 mod keys;
+mod patterns;
 mod references;
 
 use std::fmt::Write;
@@ -92,6 +93,15 @@ impl Rewriter<'_> {
                     self.unchecked.push(at.to_string());
                 }
                 "pattern" if is_irregular(value, self.extent) => self.unchecked.push(at.to_string()),
+                "pattern" => {
+                    out.insert(
+                        key.clone(),
+                        value.as_str().map_or_else(|| value.clone(), |it| patterns::plain(it).into()),
+                    );
+                }
+                "multipleOf" if patterns::digits_behind_point(value) > MAX_FRACTION_DIGITS => {
+                    self.unchecked.push(at.to_string());
+                }
                 "patternProperties" | "additionalProperties" if has_irregular_names(fields, self.extent) => {
                     self.unchecked.push(at.to_string());
                 }
@@ -101,8 +111,11 @@ impl Rewriter<'_> {
                 "minItems" | "maxItems" | "minLength" | "maxLength" => {
                     out.insert(key.clone(), whole(value));
                 }
-                "properties" | "patternProperties" => {
-                    out.insert(key.clone(), self.rewrite_fields(value, &at)?);
+                "properties" => {
+                    out.insert(key.clone(), self.rewrite_fields(value, &at)?.into());
+                }
+                "patternProperties" => {
+                    out.insert(key.clone(), self.rewrite_patterns(value, &at)?.into());
                 }
                 "additionalProperties" => {
                     out.insert(key.clone(), self.rewrite(value, &at)?);
@@ -123,25 +136,20 @@ impl Rewriter<'_> {
                     }
                     also.extend(Self::format(value, fields, &mut out));
                 }
-                "uniqueItems" => {
-                    let one = fields.get("maxItems").and_then(Value::as_u64).is_some_and(|most| most <= 1);
-                    if value == &json!(true) && !one {
-                        self.unchecked.push(at.to_string());
-                    }
+                "uniqueItems" if value == &json!(true) && !has_one_item_at_most(fields) => {
+                    self.unchecked.push(at.to_string());
                 }
                 "not" => match complement(value) {
                     Some(equal) => also.push(equal),
                     None => self.unchecked.push(at.to_string()),
                 },
                 "minProperties" | "maxProperties" => {
-                    let counted = names_are_required(fields);
-                    if counted {
+                    if names_are_required(fields) {
                         out.insert(key.clone(), whole(value));
-                    }
-                    match at_least_one(key, value, fields) {
-                        Some(equal) => also.push(equal),
-                        None if counted => {}
-                        None => self.unchecked.push(at.to_string()),
+                    } else if let Some(equal) = at_least_one(key, value, fields) {
+                        also.push(equal);
+                    } else {
+                        self.unchecked.push(at.to_string());
                     }
                 }
                 "dependencies" | "dependentRequired" | "dependentSchemas" => match self.dependencies(value, &at)? {
@@ -158,8 +166,8 @@ impl Rewriter<'_> {
                 }
                 "if" | "contains" => self.unchecked.push(at.to_string()),
                 // Without effect in the absence of the keywords above, resolved already, or handled below.
-                "then" | "else" | "propertyNames" | "minContains" | "maxContains" | "$defs" | "definitions" | "$id"
-                | "id" | "$anchor" | "$dynamicAnchor" | "$recursiveAnchor" | "$vocabulary" => {}
+                "then" | "else" | "uniqueItems" | "propertyNames" | "minContains" | "maxContains" | "$defs"
+                | "definitions" | "$id" | "id" | "$anchor" | "$dynamicAnchor" | "$recursiveAnchor" | "$vocabulary" => {}
                 _ => {
                     out.insert(key.clone(), value.clone());
                 }
@@ -219,10 +227,16 @@ impl Rewriter<'_> {
         Ok(Some(found))
     }
 
-    fn rewrite_fields(&mut self, value: &Value, place: &Location) -> Result<Value, String> {
+    fn rewrite_fields(&mut self, value: &Value, place: &Location) -> Result<Map<String, Value>, String> {
         let Some(fields) = value.as_object() else { return Err(format!("{place}: it must be an object")) };
         let rewritten = fields.iter().map(|(key, value)| Ok((key.clone(), self.rewrite(value, &place.child(key))?)));
-        Ok(Value::Object(rewritten.collect::<Result<_, String>>()?))
+        rewritten.collect()
+    }
+
+    /// Fields by pattern, in the syntax of llguidance.
+    fn rewrite_patterns(&mut self, value: &Value, place: &Location) -> Result<Map<String, Value>, String> {
+        let fields = self.rewrite_fields(value, place)?;
+        Ok(fields.into_iter().map(|(pattern, value)| (patterns::plain(&pattern), value)).collect())
     }
 
     fn rewrite_all(&mut self, value: &Value, place: &Location) -> Result<Value, String> {
@@ -248,6 +262,9 @@ impl Rewriter<'_> {
 /// Maximum number of dependencies between keys that become alternatives: each doubles their number.
 const MAX_DEPENDENCIES: usize = 3;
 
+/// Maximum digits behind the decimal point of a divisor that llguidance divides by exactly.
+const MAX_FRACTION_DIGITS: usize = 8;
+
 /// Maximum number of keys of which one must be present, each of which becomes an alternative.
 const MAX_ALTERNATIVES: usize = 8;
 
@@ -271,6 +288,10 @@ fn names_are_required(fields: &Map<String, Value>) -> bool {
     // Names that are limited may become properties.
     !fields.contains_key("propertyNames")
         && properties.is_none_or(|properties| properties.keys().all(|name| required.contains(&name.as_str())))
+}
+
+fn has_one_item_at_most(fields: &Map<String, Value>) -> bool {
+    fields.get("maxItems").and_then(Value::as_u64).is_some_and(|most| most <= 1)
 }
 
 /// An equivalent of `minProperties: 1` if all keys are named and some are optional.
@@ -452,6 +473,17 @@ mod tests {
     }
 
     #[test]
+    fn a_reference_in_a_definition_with_an_address_starts_from_that_address() {
+        let schema = json!({ "$id": "https://example.org/base.json", "$ref": "nested/foo.json", "$defs": {
+            "foo": { "$id": "nested/foo.json", "$ref": "./bar.json" },
+            "bar": { "$id": "nested/bar.json", "type": "number" } } });
+        assert_eq!(
+            prepared(schema),
+            json!({ "$ref": "#/$defs/foo", "$defs": { "foo": { "$ref": "#/$defs/bar" }, "bar": { "type": "number" } } })
+        );
+    }
+
+    #[test]
     fn recursion_through_definitions_ends() {
         let schema = json!({ "$ref": "#/$defs/a", "$defs": { "a": { "items": { "$ref": "#/$defs/b" } }, "b": { "$ref": "#/$defs/a" } } });
         assert_eq!(prepared(schema.clone()), schema);
@@ -500,6 +532,7 @@ mod tests {
         assert_eq!(unchecked(json!({ "items": item })), ["/items/uniqueItems", "/items/contains"]);
         assert_eq!(unchecked(json!({ "not": { "const": 1 } })), ["/not"]);
         assert_eq!(unchecked(json!({ "pattern": "^(?!x)" })), ["/pattern"]);
+        assert_eq!(unchecked(json!({ "multipleOf": 0.123_456_789 })), ["/multipleOf"]);
         assert_eq!(unchecked(json!({ "minimum": -9_223_372_036_854_775_808_i64 })), ["/minimum"]);
         assert_eq!(unchecked(json!({ "if": {}, "then": {}, "unevaluatedItems": false })), ["/if", "/unevaluatedItems"]);
         assert_eq!(unchecked(json!({ "properties": { "a": true }, "maxProperties": 1 })), ["/maxProperties"]);

@@ -3,6 +3,7 @@
 //! One test in its own process, whose peak memory it measures. `MEMLOCAL_TEXT_MIB` sets the size of the text.
 
 use std::hint::black_box;
+use std::io::Write;
 use std::ops::Range;
 
 use calls::{
@@ -63,7 +64,12 @@ fn the_memory_of_an_ingest_does_not_grow_with_the_text() -> Result<(), Box<dyn s
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("long.txt");
     let line = "The lamp of the north pier was out for two hours; Captain Orsini reported it.\n";
-    std::fs::write(&path, line.repeat(text_bytes / line.len()))?;
+    // Piece by piece, so that the text is not in the peak.
+    let mut file = std::fs::File::create(&path)?;
+    let lines_per_mib = (1 << 20) / line.len();
+    let piece = line.repeat(lines_per_mib);
+    (0..text_mib).try_for_each(|_| file.write_all(piece.as_bytes()))?;
+    drop(file);
     let mut writer = Corpora::new(folder.path()).create("long")?;
     let (caller, trace) = (Costly(Scripted::new(8192)), Trace::off());
     let session = Session {

@@ -23,6 +23,7 @@ mod niah;
 mod notes;
 mod plans;
 mod prefix;
+mod random_replies;
 mod ready;
 mod rounds;
 mod rules;

@@ -1,6 +1,6 @@
 //! Ten thousand malformed requests: none causes a server error or a panic, and the server keeps running.
 //!
-//! They are valid requests with mutations drawn from a fixed seed.
+//! They are valid requests with mutations drawn from a fixed seed. `MEMLOCAL_FUZZ_ROUNDS=n` sends n.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -438,11 +438,13 @@ fn ten_thousand_malformed_requests() {
         let refused = ["\"error\":{", "\"isError\":true"].iter().any(|word| answer.text.contains(word));
         assert!(path != "/mcp" || !refused, "{body}: {}", answer.text);
     }
+    let rounds = std::env::var("MEMLOCAL_FUZZ_ROUNDS").ok().and_then(|rounds| rounds.parse().ok());
+    let requests = rounds.unwrap_or(REQUESTS);
     thread::scope(|scope| {
         for part in 0..THREADS {
             let host = &host;
             scope.spawn(move || {
-                for number in (part..REQUESTS).step_by(THREADS as usize) {
+                for number in (part..requests).step_by(THREADS as usize) {
                     let request = spoilt(&mut Random(number));
                     let status = send(host, &request);
                     let answered = (200..500).contains(&status) || (status == 0 && !request.framed);

@@ -7,7 +7,7 @@ use serde_json::json;
 use server::{Keys, KeysFile};
 use store::Postgres;
 
-use crate::host::{Answer, CONTEXT_TOKENS, Host};
+use crate::host::{Answer, CONTEXT_TOKENS, Host, eventually};
 use test_support::postgres::Server;
 
 #[test]
@@ -57,4 +57,43 @@ fn a_shared_corpus_is_queried_at_another_server() {
     }
     assert_eq!(send(&other, "DELETE", "/v1/corpora/diary", &ann, "").status, 204);
     send(&one, "POST", "/v1/corpora/diary/ask", &ann, &ask).refused(404, "not_found");
+}
+
+#[test]
+fn a_database_that_is_away_is_reported_and_used_again_once_it_is_back() {
+    let Some(database) = Server::start("server-away") else { return };
+    let caller = Scripted::new(CONTEXT_TOKENS).answer("answer", "Ann's horse is grey.").answer("chat", "Yes.");
+    let host = Host::with(Arc::new(caller), |config| {
+        config.vectors = Some(Postgres::at(&database.url()).expect("an address"));
+    });
+    let horse = "Ann's horse is grey.";
+    host.corpus("diary", &[("horse.txt", horse)]);
+    let ask = || host.post("/v1/corpora/diary/ask", &json!({ "question": "What is it like?", "method": "rag" }));
+    let upload = |name: &str| {
+        let body = json!({ "name": name, "text": "Ann's goat is white.", "method": "rag" });
+        host.post("/v1/corpora/diary/documents", &body)
+    };
+    let chat = json!({ "model": "scripted", "messages": [{ "role": "user", "content": "?" }] });
+    for round in 0..2 {
+        assert_eq!((host.get("/ready").status, ask().status), (200, 200), "round {round}");
+        database.end();
+        for _ in 0..3 {
+            host.get("/ready").refused(503, "database");
+            assert_eq!((host.get("/health").status, host.post("/v1/chat/completions", &chat).status), (200, 200));
+            ask().refused(503, "database");
+        }
+        // The upload is refused, or its job says why it failed.
+        let refused = upload("away.txt");
+        if refused.status == 202 {
+            assert_eq!(host.ended(&refused.json())["status"], "failed");
+        } else {
+            refused.refused(503, "database");
+        }
+        assert!(database.begin(), "it starts again");
+        eventually("ready again", || host.get("/ready").status == 200);
+        let answer = ask();
+        assert_eq!(answer.json()["citations"][0]["path"], "horse.txt", "{}", answer.text);
+        let accepted = upload(&format!("goat-{round}.txt"));
+        assert_eq!(host.ended(&accepted.json())["status"], "done", "{}", accepted.text);
+    }
 }

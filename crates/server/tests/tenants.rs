@@ -65,17 +65,17 @@ impl Caller for Caching {
     }
 }
 
-const HOLDERS: [&str; 3] = ["annalena", "bobadilla", "evelinde"];
+pub const HOLDERS: [&str; 3] = ["annalena", "bobadilla", "evelinde"];
 
 /// A server that requires keys, and the keys of three tenants.
-struct Shared {
+pub struct Shared {
     host: Host,
     keys: HashMap<&'static str, String>,
     _folder: TempDir,
 }
 
 impl Shared {
-    fn new(caller: Arc<dyn Caller>, operator: Option<&str>) -> Shared {
+    pub fn new(caller: Arc<dyn Caller>, operator: Option<&str>) -> Shared {
         let folder = tempfile::tempdir().expect("the system has a folder for temporary files");
         let file = folder.path().join("keys");
         let keys = HOLDERS.into_iter().map(|name| (name, Keys::add(&file, name).expect("a new key"))).collect();
@@ -86,7 +86,7 @@ impl Shared {
         Shared { host, keys, _folder: folder }
     }
 
-    fn send(&self, holder: &str, method: &str, path: &str, body: &Value) -> Answer {
+    pub fn send(&self, holder: &str, method: &str, path: &str, body: &Value) -> Answer {
         let bearer = format!("Bearer {}", self.keys[holder]);
         let accept = ("accept", "application/json, text/event-stream");
         let headers = [("authorization", bearer.as_str()), ("content-type", "application/json"), accept];
@@ -99,7 +99,7 @@ impl Shared {
     }
 
     /// Waits for the end of an accepted job and returns it.
-    fn ended(&self, holder: &str, accepted: &Answer) -> Value {
+    pub fn ended(&self, holder: &str, accepted: &Answer) -> Value {
         let id = accepted.json()["id"].as_str().expect("a job has an id").to_owned();
         let events = self.get(holder, &format!("/v1/jobs/{id}/events")).events();
         events.last().expect("a job has a state").1.clone()
@@ -218,10 +218,10 @@ fn only_the_operator_sees_the_counts_of_all_tenants() {
 }
 
 /// Numbers that follow from a seed: splitmix64 (Steele, Lea and Flood 2014).
-struct Random(u64);
+pub struct Random(pub u64);
 
 impl Random {
-    fn below(&mut self, most: usize) -> usize {
+    pub fn below(&mut self, most: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -353,43 +353,4 @@ fn a_tenants_view_does_not_depend_on_others() {
             }
         }
     }
-}
-
-/// The attack by timing, for a server that runs. `MEMLOCAL_ATTACK` is its URL without `http://`, `MEMLOCAL_ATTACK_KEYS` the
-/// keys of victim and attacker. Reports how often the fastest of ten guesses is the right digit; chance is one in ten.
-#[test]
-#[ignore = "needs a running server with a model: it measures and asserts nothing"]
-fn a_guess_by_timing() {
-    use std::io::{Read, Write};
-    let address = std::env::var("MEMLOCAL_ATTACK").expect("MEMLOCAL_ATTACK=HOST:PORT");
-    let keys = std::env::var("MEMLOCAL_ATTACK_KEYS").expect("MEMLOCAL_ATTACK_KEYS=VICTIM,ATTACKER");
-    let (victim, attacker) = keys.split_once(',').expect("two keys");
-    let requests: usize = std::env::var("MEMLOCAL_ATTACK_REQUESTS").map_or(1000, |n| n.parse().expect("a number"));
-    let ask = |key: &str, text: String| {
-        let model = std::env::var("MEMLOCAL_ATTACK_MODEL").expect("MEMLOCAL_ATTACK_MODEL=NAME");
-        let body = json!({ "model": model, "messages": [{ "role": "user", "content": text }], "max_tokens": 1 });
-        let body = body.to_string();
-        let mut stream = std::net::TcpStream::connect(&address).expect("the server listens");
-        let head = format!(
-            "POST /v1/chat/completions HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {key}\r\n\
-             content-type: application/json\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
-            body.len()
-        );
-        let started = std::time::Instant::now();
-        stream.write_all(head.as_bytes()).expect("the server reads");
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).expect("the server answers");
-        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
-        started.elapsed()
-    };
-    let mut random = Random(1);
-    let (mut right, rounds) = (0, requests / 10);
-    for round in 0..rounds {
-        let secret = random.below(10);
-        let beginning = format!("Round {round}. {}My digit is", "It is a long and quiet story. ".repeat(40));
-        ask(victim, format!("{beginning} {secret}{}", " and so on".repeat(40)));
-        let guess = |digit: &usize| ask(attacker, format!("{beginning} {digit}{}", " and so on".repeat(40)));
-        right += usize::from((0..10).min_by_key(guess) == Some(secret));
-    }
-    println!("{right} of {rounds} digits guessed; chance is {}", rounds as f64 / 10.0);
 }

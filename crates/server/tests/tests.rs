@@ -11,6 +11,7 @@ mod embeddings;
 mod engine;
 mod fuzz;
 mod graph;
+mod holders;
 mod host;
 mod keys;
 mod limits;

@@ -1,12 +1,13 @@
-//! `cargo xtask crash`: the long form of the tests that kill `memlocal` (`tests/crash.rs`) and `memlocal-train`
-//! (`crates/train/tests/killed.rs`) at random moments.
+//! `cargo xtask crash`: the long form of the tests that kill `memlocal` (`tests/crash.rs`), `memlocal-train`
+//! (`crates/train/tests/killed.rs`) and `memlocal-bench` (`crates/bench/tests/killed.rs`) at random moments.
 
 use std::process::{Command, ExitCode};
 
 /// Package, test target and name of each test.
-const TESTS: [[&str; 3]; 2] = [
+const TESTS: [[&str; 3]; 3] = [
     ["memlocal", "tests", "crash::a_killed_program_loses_nothing_and_repeats_nothing"],
     ["train", "killed", "a_killed_run_loses_no_checkpoint_and_ends_as_an_undisturbed_one"],
+    ["bench", "tests", "killed::a_bench_that_is_killed_again_and_again_loses_no_call_and_gives_the_same_answers"],
 ];
 
 /// Runs each test with the numbers of kills and seed that are given.

@@ -66,6 +66,8 @@ cargo xtask dist BINARY [FOLDER]    package a release build: tarball, wheel, Deb
 cargo xtask arm                     run the kernels' tests on 64-bit Arm, emulated
 cargo xtask crash [--kills N] [--seed S]
                                     kill memlocal at random moments (1,000 times) and check what is left
+cargo xtask soak [ARGUMENT...]       mixed work on a server at twice its capacity for 30 minutes
+                                    (memlocal-bench serve --soak, with its arguments)
 cargo xtask random-weights SHAPE TOKENIZER.json FOLDER
                                     write a checkpoint of a published shape with random weights
 cargo xtask sanitize                run the kernels' tests with the address sanitizer, and the pool of
@@ -87,6 +89,7 @@ fn main() -> ExitCode {
         ["arm"] => return arm::run(),
         ["dist", ref arguments @ ..] => dist::run(arguments),
         ["crash", ref arguments @ ..] => crash::run(arguments),
+        ["soak", ref arguments @ ..] => soak(arguments),
         ["sanitize"] => return sanitize::run(),
         ["random-weights", ..] => random_weights::run(&arguments[1..]).map(|path| {
             eprintln!("xtask: wrote {}", path.display());
@@ -150,6 +153,19 @@ fn has_target(target: &str) -> bool {
     });
     let added = || Command::new("rustup").args(["target", "add", target]).output();
     there || added().is_ok_and(|output| output.status.success())
+}
+
+/// Builds server and clients, and runs the soak test with further arguments.
+fn soak(arguments: &[&str]) -> Result<ExitCode, String> {
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
+    let run = ["run", "--release", "--package", "bench", "--bin", "memlocal-bench", "--", "serve", "--soak"];
+    for words in [&["build", "--release", "--package", "memlocal"][..], &[&run[..], arguments].concat()] {
+        let status = Command::new(&cargo).args(words).status().map_err(|error| error.to_string())?;
+        if !status.success() {
+            return Ok(ExitCode::FAILURE);
+        }
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Runs cargo for each step until one fails.

@@ -5,7 +5,7 @@
 use serde_json::{Map, Value, json};
 
 use super::suites::is_beyond_precision;
-use super::tests::Bench;
+use super::tests::{Bench, everyday, validated};
 
 struct Random(u64);
 
@@ -130,4 +130,78 @@ fn random_schemas_are_refused_or_have_valid_replies_only() {
     }
     println!("{accepted} of {rounds} random schemas are accepted");
     assert!(accepted * 5 > rounds, "{accepted} of {rounds}");
+}
+
+/// Values where a schema or a keyword expects something else, and keywords with extreme values.
+fn odd(random: &mut Random) -> Value {
+    random.pick(&[
+        Value::Null,
+        json!(true),
+        json!(false),
+        json!(-1),
+        json!(u64::MAX),
+        json!(1e300),
+        json!(0.1),
+        json!(""),
+        json!("\u{0}\u{202e}(["),
+        json!("^(a{1000}){1000}$"),
+        json!("(((((((((((a*)*)*)*)*)*)*)*)*)*)*"),
+        json!("[\\s\\S]{0,99999999}"),
+        json!("#"),
+        json!("#/$defs/node/x"),
+        json!("#/%zz"),
+        json!([]),
+        json!([[]]),
+        json!({}),
+        json!({ "$ref": "#" }),
+        json!({ "allOf": [{ "$ref": "#" }, { "$ref": "#" }] }),
+        json!({ "type": "integer", "minimum": 9_007_199_254_740_993_i64, "maximum": -9_007_199_254_740_993_i64 }),
+    ])
+}
+
+/// A value somewhere within a value.
+fn inside<'a>(value: &'a mut Value, random: &mut Random) -> &'a mut Value {
+    let count = match &*value {
+        Value::Object(fields) => fields.len(),
+        Value::Array(values) => values.len(),
+        _ => 0,
+    };
+    if count == 0 || random.below(5) == 0 {
+        return value;
+    }
+    let chosen = random.below(count);
+    let next = match value {
+        Value::Object(fields) => fields.values_mut().nth(chosen),
+        other => other.get_mut(chosen),
+    };
+    inside(next.unwrap(), random)
+}
+
+#[test]
+fn damaged_schemas_are_refused_or_have_a_shortest_reply() {
+    let rounds = std::env::var("MEMLOCAL_FUZZ_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(300);
+    let bench = Bench::new();
+    let sound = [everyday(), validated()].concat();
+    let mut accepted = 0;
+    for round in 0..rounds {
+        let mut random = Random(round);
+        let mut schema = random.pick(&sound);
+        for _ in 0..=random.below(3) {
+            let new = if random.below(3) == 0 { random.schema(2) } else { odd(&mut random) };
+            let place = inside(&mut schema, &mut random);
+            match (random.below(3), place) {
+                (0, Value::Object(fields)) => drop(fields.insert(random.keyword(1).0.to_owned(), new)),
+                (1, Value::Array(values)) => values.push(new),
+                (_, place) => *place = new,
+            }
+        }
+        let Ok(grammar) = bench.grammar(&schema) else { continue };
+        accepted += 1;
+        let text = bench.text(&grammar.closing().unwrap_or_else(|error| panic!("round {round} {schema}: {error}")));
+        let read = serde_json::from_str::<Value>(&text);
+        let is_json = read.as_ref().map_or_else(|error| error.to_string().starts_with("number out"), |_| true);
+        assert!(is_json, "round {round} {schema}: {text}");
+    }
+    println!("{accepted} of {rounds} damaged schemas are accepted");
+    assert!(accepted > rounds / 10 && accepted < rounds, "{accepted} of {rounds}");
 }

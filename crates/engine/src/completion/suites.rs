@@ -86,6 +86,8 @@ impl Tally {
 
 struct Suites {
     bench: Bench,
+    /// Documents that schemas of the suite refer to, by address.
+    remotes: Vec<(String, Value)>,
     groups: BTreeMap<String, Tally>,
     /// Numbers of schemas by the cause of their refusal.
     refusals: BTreeMap<String, usize>,
@@ -95,6 +97,7 @@ struct Suites {
 impl Suites {
     /// Tries one schema with its instances: an array of `{data, valid}`, or null.
     fn try_schema(&mut self, group: &str, name: &str, schema: &Value, instances: &Value) {
+        let schema = &bundled(schema, &self.remotes);
         let tally = self.groups.entry(group.to_owned()).or_default();
         tally.schemas += 1;
         let valid = jsonschema::options().should_validate_formats(true).build(schema);
@@ -229,6 +232,40 @@ fn ordered(schema: &Value, value: &Value) -> Value {
     }
 }
 
+/// A schema with the documents that it refers to among its definitions (JSON Schema 2020-12, 9.3): none is ever fetched.
+fn bundled(schema: &Value, remotes: &[(String, Value)]) -> Value {
+    let mut out = schema.clone();
+    let mut text = schema.to_string();
+    let mut added = vec![false; remotes.len()];
+    while let Some(next) = (0..remotes.len()).find(|at| {
+        let name = remotes[*at].0.rsplit('/').next().unwrap_or_default();
+        !added[*at] && text.contains(name)
+    }) {
+        added[next] = true;
+        let (address, mut document) = remotes[next].clone();
+        text += &document.to_string();
+        let Some(fields) = document.as_object_mut() else { continue };
+        fields.entry("$id").or_insert_with(|| address.as_str().into());
+        let Some(root) = out.as_object_mut() else { continue };
+        if let Some(definitions) = root.entry("$defs").or_insert_with(|| Map::new().into()).as_object_mut() {
+            definitions.insert(address, document);
+        }
+    }
+    out
+}
+
+/// The documents of a folder that is served at `http://localhost:1234`, as JSON-Schema-Test-Suite asks for.
+fn remotes(folder: &Path) -> Vec<(String, Value)> {
+    let mut paths = Vec::new();
+    files(folder, &mut paths);
+    paths.sort();
+    let read = |path: &PathBuf| {
+        let name = path.strip_prefix(folder).ok()?.to_string_lossy().into_owned();
+        Some((format!("http://localhost:1234/{name}"), serde_json::from_slice(&std::fs::read(path).ok()?).ok()?))
+    };
+    paths.iter().filter_map(read).filter(|(address, _)| address.contains("draft2020-12")).collect()
+}
+
 fn files(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -242,13 +279,16 @@ fn files(folder: &Path, found: &mut Vec<PathBuf>) {
 
 /// Runs the schemas of a folder and its subfolders: files that are schemas, that hold one as `schema` with instances as
 /// `tests` (JSONSchemaBench), or that hold a list of such (JSON-Schema-Test-Suite). Groups are subfolders, or what
-/// precedes `---` in a file's name. `SCHEMAS_EVERY=n` takes every n-th file only.
+/// precedes `---` in a file's name. `SCHEMAS_EVERY=n` takes every n-th file only. `SCHEMAS_REMOTES` names a folder of
+/// documents at `http://localhost:1234` that schemas refer to.
 #[test]
 #[ignore = "needs a folder of schemas in SCHEMAS"]
 fn schemas_of_a_folder() {
     let folder = PathBuf::from(std::env::var("SCHEMAS").expect("SCHEMAS names a folder of JSON schemas"));
     let every = std::env::var("SCHEMAS_EVERY").ok().and_then(|every| every.parse().ok()).unwrap_or(1);
-    let mut suites = Suites { bench: Bench::new(), groups: BTreeMap::new(), refusals: BTreeMap::new(), random: 7 };
+    let remotes = std::env::var("SCHEMAS_REMOTES").map_or_else(|_| Vec::new(), |folder| remotes(Path::new(&folder)));
+    let (groups, refusals) = (BTreeMap::new(), BTreeMap::new());
+    let mut suites = Suites { bench: Bench::new(), remotes, groups, refusals, random: 7 };
     let mut paths = Vec::new();
     files(&folder, &mut paths);
     paths.sort();

@@ -103,7 +103,7 @@ fn form(properties: Value) -> Value {
 }
 
 /// Schemas that agents and libraries commonly use.
-fn everyday() -> Vec<Value> {
+pub(super) fn everyday() -> Vec<Value> {
     let patterns = [
         "^[a-z]+b$",
         "foo",
@@ -125,6 +125,7 @@ fn everyday() -> Vec<Value> {
         r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$",
         r"^(?:[01]\d|2[0-3]):[0-5]\d$",
         "^(yes|no|maybe)$",
+        r"^\S+\cI[^\s]$",
     ];
     let formats = ["email", "duration", "date-time", "date", "time", "uuid", "ipv4", "ipv6", "hostname", "uri"];
     let strings = patterns.iter().map(|pattern| json!({ "type": "string", "pattern": pattern }));
@@ -234,6 +235,14 @@ fn a_form_without_any_finite_answer_is_refused() {
 }
 
 #[test]
+fn a_schema_that_is_none_is_refused_with_the_place_and_not_with_its_text() {
+    let schema =
+        json!({ "type": "array", "uniqueItems": true, "items": { "title": 5, "description": "long ".repeat(900) } });
+    let error = Bench::new().grammar(&schema).err().unwrap();
+    assert_eq!(error, "/items/title: the schema itself is not valid: value is not of type \"string\"");
+}
+
+#[test]
 fn an_answer_is_closed_from_within_a_lexeme() {
     let bench = Bench::new();
     let schema = form(
@@ -254,7 +263,7 @@ fn an_answer_is_closed_from_within_a_lexeme() {
 }
 
 /// Schemas with keywords that no grammar enforces.
-fn validated() -> Vec<Value> {
+pub(super) fn validated() -> Vec<Value> {
     let words = json!({ "type": "array", "items": { "type": "string" }, "minItems": 2, "uniqueItems": true });
     let line = form(json!({ "id": { "type": "integer" }, "name": { "type": "string" } }));
     vec![
@@ -272,6 +281,7 @@ fn validated() -> Vec<Value> {
         json!({ "oneOf": [{ "properties": { "a": { "type": "string" } }, "required": ["a"] },
             { "properties": { "b": { "type": "string" } }, "required": ["b"] }] }),
         json!({ "type": "string", "pattern": "^(?!a)[a-c]{2,}$" }),
+        json!({ "type": "integer", "multipleOf": 0.123_456_789 }),
         json!({ "type": "object", "minProperties": 3, "maxProperties": 4 }),
         json!({ "type": "object", "properties": { "a": {}, "b": {}, "c": {} }, "minProperties": 2, "additionalProperties": false }),
         json!({ "type": "object", "patternProperties": { "^x{1,2}$": { "type": "null" } }, "additionalProperties": false }),

@@ -33,7 +33,7 @@ impl Check {
         let (mut validator, mut literals) = (None, Vec::new());
         if !prepared.unchecked.is_empty() {
             let options = jsonschema::options().should_validate_formats(true);
-            let built = options.build(schema).map_err(|error| format!("the schema itself is not valid: {error}"))?;
+            let built = options.build(schema).map_err(|error| invalid(&error))?;
             validator = Some(built);
             collect_literals(schema, &mut literals);
         }
@@ -62,6 +62,11 @@ impl Check {
     pub fn open_key(&self, text: &[u8]) -> Option<OpenKey> {
         if self.has_unique_keys { OpenKey::of(text) } else { None }
     }
+}
+
+/// Why a schema is not one, without its text, which may be long.
+fn invalid(error: &ValidationError<'_>) -> String {
+    format!("{}: the schema itself is not valid: {}", error.instance_path(), error.masked())
 }
 
 /// The measure of a text that no parser reads, such as a number beyond the range of 64-bit floats.

@@ -30,7 +30,7 @@ impl fmt::Display for Location {
 /// The locations of one document that references can target.
 pub(super) struct References<'a> {
     root: &'a Value,
-    /// By address, and by address with `#` and an anchor.
+    /// By address, and by address with `#` and an anchor. The base of each is that around its own `$id`.
     named: HashMap<String, Location>,
     /// Names of definitions by the keys of their location.
     names: HashMap<Vec<String>, String>,
@@ -121,16 +121,17 @@ const NAMED: [&str; 5] = ["properties", "patternProperties", "$defs", "definitio
 fn collect(value: &Value, place: &Location, named: &mut HashMap<String, Location>) {
     match value {
         Value::Object(fields) => {
-            let place = location_of(place, fields);
+            let around = place;
+            let place = location_of(around, fields);
             for (key, id) in fields.iter().filter_map(|(key, id)| Some((key, id.as_str()?))) {
                 match key.as_str() {
                     "$id" | "id" => {
                         let fragment = id.split_once('#').map_or("", |(_, fragment)| fragment);
                         let separator = if fragment.is_empty() { "" } else { "#" };
-                        named.entry(format!("{}{separator}{fragment}", place.base)).or_insert_with(|| place.clone());
+                        named.entry(format!("{}{separator}{fragment}", place.base)).or_insert_with(|| around.clone());
                     }
                     "$anchor" | "$dynamicAnchor" => {
-                        named.entry(format!("{}#{id}", place.base)).or_insert_with(|| place.clone());
+                        named.entry(format!("{}#{id}", place.base)).or_insert_with(|| around.clone());
                     }
                     _ => {}
                 }

@@ -54,6 +54,52 @@ fn what_was_saved_is_found() {
     );
 }
 
+/// `MEMLOCAL_FUZZ_ROUNDS=n` damages the file n times.
+#[test]
+fn random_damage_below_a_valid_digest_is_refused_or_read_as_pages() {
+    let rounds = std::env::var("MEMLOCAL_FUZZ_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(3000);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("prefixes.kv");
+    write(&path, 3, 0).unwrap();
+    let whole = std::fs::read(&path).unwrap();
+    let content = &whole[..whole.len() - DIGEST_BYTES];
+    let mut state = 3_u64;
+    let mut below = |limit: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(state >> 33).unwrap() % limit.max(1)
+    };
+    let mut read = 0;
+    for round in 0..rounds {
+        let mut damaged = content.to_vec();
+        for _ in 0..=below(3) {
+            let reach = if below(2) == 0 { damaged.len().min(160) } else { damaged.len() };
+            let at = below(reach);
+            match below(5) {
+                0 => damaged.truncate(at),
+                1 => drop(damaged.splice(at..at, [0xff; 9])),
+                2 => damaged.iter_mut().skip(at).take(4).for_each(|byte| *byte = 0xff),
+                3 => {
+                    // A number of the header.
+                    if let Some(digit) = (0..reach.min(damaged.len())).rev().find(|at| damaged[*at].is_ascii_digit()) {
+                        damaged.splice(digit..=digit, *b"18446744073709551615");
+                    }
+                }
+                _ => damaged.iter_mut().skip(at).take(1).for_each(|byte| *byte ^= 1 << (round % 8)),
+            }
+        }
+        let digest = blake3::hash(&damaged);
+        std::fs::write(&path, [&damaged, digest.as_bytes().as_slice()].concat()).unwrap();
+        if let Ok(saved) = open(&path) {
+            read += 1;
+            for (index, page) in saved.books.iter().enumerate() {
+                assert_eq!((page.tokens.len(), saved.page(index).len()), (PAGE_TOKENS, PAGE_BYTES), "round {round}");
+            }
+        }
+    }
+    println!("{read} of {rounds} damaged snapshots were read");
+    assert!(read < rounds);
+}
+
 #[test]
 fn any_flipped_byte_and_any_cut_is_refused() {
     let folder = tempfile::tempdir().unwrap();

@@ -5,7 +5,7 @@
 //! prompt prefix, so that no KV cache is left from the one before. Ours and the peer are measured in turns, and the median
 //! is reported.
 //!
-//! [`measure_clients`] measures servers from outside, and [`load`] tests a server under many streams.
+//! [`measure_clients`] measures servers from outside, and [`load`] tests a server under many streams, [`soak`] with mixed work.
 //!
 //! Not here: loading models (callers pass an [`EngineUnderTest`]).
 
@@ -21,6 +21,7 @@ mod question;
 mod report;
 mod restart;
 mod service;
+mod soak;
 mod suite;
 mod workload;
 
@@ -38,6 +39,7 @@ pub use peer::Peer;
 pub use preset::Preset;
 pub use report::SpeedReport;
 pub use service::Service;
+pub use soak::{SoakReport, Work, Worked, soak};
 pub use suite::SpeedSuite;
 use workload::{Outcome, Workload};
 

@@ -3,8 +3,10 @@
 //! `PROPTEST_CASES` sets the number of cases of each property.
 
 use std::fs;
+use std::io::{Cursor, Read, Write};
 
 use proptest::prelude::*;
+use zip::write::SimpleFileOptions;
 
 use crate::archives::{RELATIONS, archive};
 use crate::{fixture, read_bytes};
@@ -39,6 +41,10 @@ fn nearly_good() -> impl Strategy<Value = (&'static str, Vec<u8>)> {
         ("a.docx", file("report.docx")),
         ("a.epub", file("book.epub")),
         ("a.xlsx", crate::office::workbook("45413")),
+        ("a.pdf", file("letter.pdf")),
+        ("a.odt", file("lamps.odt")),
+        ("a.pptx", file("lamps.pptx")),
+        ("a.mbox", format!("From ann@pell.example Mon Jan  1 00:00:00 2024\n{}", crate::mail::LETTER).into_bytes()),
     ];
     let changes = prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4);
     (prop::sample::select(good), changes).prop_map(|((name, mut bytes), changes)| {
@@ -49,6 +55,69 @@ fn nearly_good() -> impl Strategy<Value = (&'static str, Vec<u8>)> {
         (name, bytes)
     })
 }
+
+/// An office file or book with a few bytes of one of its parts replaced, within a valid archive.
+fn nearly_good_parts() -> impl Strategy<Value = (&'static str, Vec<u8>)> {
+    let good = vec![
+        ("a.docx", "report.docx"),
+        ("a.epub", "book.epub"),
+        ("a.xlsx", "lamps.xlsx"),
+        ("a.odt", "lamps.odt"),
+        ("a.pptx", "lamps.pptx"),
+    ];
+    let change = (any::<prop::sample::Index>(), 0..6_usize, prop::sample::select(PIECES.to_vec()));
+    let changes = prop::collection::vec(change, 1..5);
+    (prop::sample::select(good), any::<prop::sample::Index>(), changes).prop_map(|((name, fixed), part, changes)| {
+        let mut parts = parts(&fs::read(fixture(fixed)).unwrap());
+        let part = part.index(parts.len());
+        let content = &mut parts[part].1;
+        for (place, length, piece) in changes {
+            let start = place.index(content.len() + 1);
+            let end = (start + length).min(content.len());
+            content.splice(start..end, piece.iter().copied());
+        }
+        (name, packed(&parts))
+    })
+}
+
+fn parts(archive: &[u8]) -> Vec<(String, Vec<u8>)> {
+    let mut zip = zip::ZipArchive::new(Cursor::new(archive)).unwrap();
+    (0..zip.len())
+        .map(|number| {
+            let mut part = zip.by_index(number).unwrap();
+            let mut content = Vec::new();
+            part.read_to_end(&mut content).unwrap();
+            (part.name().unwrap().into_owned(), content)
+        })
+        .collect()
+}
+
+fn packed(parts: &[(String, Vec<u8>)]) -> Vec<u8> {
+    let mut zip = zip::ZipWriter::new(Cursor::new(Vec::new()));
+    for (name, content) in parts {
+        zip.start_file(name.as_str(), SimpleFileOptions::default()).unwrap();
+        zip.write_all(content).unwrap();
+    }
+    zip.finish().unwrap().into_inner()
+}
+
+/// What XML readers stumble over.
+const PIECES: [&[u8]; 14] = [
+    b"",
+    b"<",
+    b">",
+    b"</w:p>",
+    b"<a:p xmlns:a='x'>",
+    b"&#0;",
+    b"&amp",
+    b"]]>",
+    b"<!--",
+    b"\"",
+    b"\xff\xfe",
+    b"99999999999999999999",
+    b"-1",
+    b"../../x",
+];
 
 /// Well-formed XML: each name opens an element, an empty name closes the innermost.
 fn nested(names: &[&str]) -> String {
@@ -92,6 +161,11 @@ proptest! {
     #[test]
     fn random_word_elements_do_not_panic(names in prop::collection::vec(prop::sample::select(WORD.to_vec()), 0..60)) {
         let _ = read_bytes("a.docx", &archive(&[RELATIONS, ("word/document2.xml", &nested(&names))]));
+    }
+
+    #[test]
+    fn nearly_good_parts_of_archives_do_not_panic((name, bytes) in nearly_good_parts()) {
+        let _ = read_bytes(name, &bytes);
     }
 
     #[test]
