@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use calls::{Call, Caller, Embedder, Embedding, Heads, Reply, TenantId};
+use calls::{Call, Caller, Embedder, Embedding, Heads, Priority, Reply, TenantId};
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
@@ -18,6 +18,11 @@ use crate::rate::Rate;
 use crate::tenant::Tenants;
 
 pub(crate) use crate::fresh::{fresh_id, random, since_1970};
+
+tokio::task_local! {
+    /// The priority of all calls of a task, instead of their own.
+    pub(crate) static PRIORITY: Priority;
+}
 
 /// A handle to the shared state.
 pub(crate) type App = Arc<Shared>;
@@ -64,7 +69,8 @@ impl Shared {
 
     /// Runs one of several calls; they are submitted one after the other, in the order of these requests.
     pub async fn call_in_order(&self, tenant: TenantId, call: Call, order: &Mutex<()>) -> Result<Reply> {
-        let (caller, call) = (Arc::clone(&self.caller), Call { tenant, ..call });
+        let priority = PRIORITY.try_with(|priority| *priority).unwrap_or(call.priority);
+        let (caller, call) = (Arc::clone(&self.caller), Call { tenant, priority, ..call });
         let submitted = {
             let _order = order.lock().await;
             start_blocking(async move { caller.call(call).await }).await?
