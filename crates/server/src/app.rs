@@ -4,7 +4,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use calls::{AdapterChoice, Agent, Call, Caller, Embedder, Embedding, Heads, ModelState, Reply, TenantId};
+use calls::{AdapterChoice, Agent, Call, Caller, Embedder, Embedding, Heads, ModelState, Priority, Reply, TenantId};
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
@@ -23,6 +23,11 @@ use crate::rate::Rate;
 use crate::tenant::Tenants;
 
 pub(crate) use crate::fresh::{fresh_id, random, since_1970};
+
+tokio::task_local! {
+    /// The priority of all calls of a task, instead of their own.
+    pub(crate) static PRIORITY: Priority;
+}
 
 /// A handle to the shared state.
 pub(crate) type App = Arc<Shared>;
@@ -158,7 +163,8 @@ impl Shared {
 
     /// Runs one of several calls; they are submitted one after the other, in the order of these requests.
     pub async fn call_in_order(&self, tenant: TenantId, call: Call, order: &Mutex<()>) -> Result<Reply> {
-        let (caller, call) = (Arc::clone(&self.caller), Call { tenant, ..call });
+        let priority = PRIORITY.try_with(|priority| *priority).unwrap_or(call.priority);
+        let (caller, call) = (Arc::clone(&self.caller), Call { tenant, priority, ..call });
         let submitted = {
             let _order = order.lock().await;
             start_blocking(async move { caller.call(call).await }).await?

@@ -46,7 +46,7 @@ pub(crate) fn router(app: &App) -> Router {
 /// The routes that /openapi.json documents.
 fn documented(config: &Config) -> OpenApiRouter<App> {
     OpenApiRouter::with_openapi(api::document())
-        .merge(openai::routes())
+        .merge(openai::routes(config))
         .merge(anthropic::routes())
         .merge(ollama::routes())
         .merge(corpora::routes(config))

@@ -14,6 +14,7 @@ use crate::config::Config;
 use crate::connections::accept;
 use crate::corpora::resume_interrupted;
 use crate::error::{Result, ServerError};
+use crate::openai::resume_batches;
 use crate::router::router;
 use crate::{history, mcp};
 
@@ -65,9 +66,12 @@ impl Server {
     }
 }
 
-/// Resumes the jobs that earlier servers left unfinished.
+/// Resumes the jobs and batches that earlier servers left unfinished.
 fn resume_jobs(app: &App) {
-    app.tenants.all().iter().for_each(|tenant| resume_interrupted(app, tenant));
+    for tenant in app.tenants.all() {
+        resume_interrupted(app, &tenant);
+        resume_batches(app, &tenant);
+    }
 }
 
 /// Interval of the engine's liveness check.

@@ -1,7 +1,7 @@
 //! Tenants: one per API key with its own corpora, jobs and traces, or a single anonymous one if no keys are required.
 
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::Extension;
@@ -13,7 +13,7 @@ use crate::config::Config;
 use crate::corpora::{Jobs, Threads, Traces};
 use crate::error::{Result, ServerError};
 use crate::keys::KeysFile;
-use crate::openai::Responses;
+use crate::openai::{Batches, Files, Responses};
 use crate::uploads::Uploads;
 
 /// The tenant of a request.
@@ -42,6 +42,8 @@ pub(crate) struct Tenant {
     pub traces: Traces,
     pub threads: Threads,
     pub responses: Responses,
+    pub files: Files,
+    pub batches: Batches,
     pub uploads: Uploads,
     /// One job changes a corpus at a time. Readers need no lock: the store gives them a snapshot.
     locks: Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>,
@@ -98,9 +100,10 @@ impl Tenants {
 /// Restricts to their owner the permissions of files that older versions left readable by others.
 fn restrict_permissions(folder: &Path, config: &Config) {
     let tenants = config.data_folder.join("tenants");
-    let all = [tenants.as_path(), folder, &folder.join("corpora"), &folder.join("uploads"), &folder.join("responses")];
+    let kept = ["corpora", "uploads", "responses", "conversations", "files", "batches"].map(|name| folder.join(name));
+    let all = [tenants.as_path(), folder].into_iter().chain(kept.iter().map(PathBuf::as_path));
     // The data folder itself may hold models shared with other users.
-    for path in all.into_iter().filter(|path| *path != config.data_folder) {
+    for path in all.filter(|path| *path != config.data_folder) {
         if let Err(error) = private::tighten(path) {
             tracing::warn!(%error, path = %path.display(), "cannot change permissions");
         }
@@ -138,7 +141,9 @@ impl Tenant {
             jobs: Jobs::recover(left),
             traces: Traces::new(config.max_trace_bytes),
             threads: Threads::default(),
-            responses: Responses::new(folder.join("responses")),
+            responses: Responses::new(folder),
+            files: Files::new(folder.join("files")),
+            batches: Batches::new(folder),
             locks: Mutex::default(),
         })
     }

@@ -119,10 +119,12 @@ fn unsupported_fields_are_refused() {
     check(json!({ "tool_choice": "required" }), "tool_choice");
     check(json!({ "tool_choice": { "type": "function", "name": "look" } }), "tool_choice");
     check(json!({ "previous_response_id": "resp-1" }), "previous_response_id");
-    check(json!({ "conversation": "conv-1" }), "conversation");
+    check(json!({ "conversation": "conv-1", "previous_response_id": "resp-1" }), "conversation");
+    check(json!({ "tools": [{ "type": "file_search", "vector_store_ids": [] }] }), "tools");
     check(json!({ "truncation": "auto" }), "truncation");
     check(json!({ "guided_json": { "type": "object" } }), "guided_json");
     host.post("/v1/responses", &asks(json!({ "model": "gpt-9" }))).refused(404, "model_not_found");
+    host.post("/v1/responses", &asks(json!({ "conversation": "conv-1" }))).refused(404, "not_found");
 }
 
 #[test]

@@ -2,13 +2,16 @@
 
 mod adapters;
 mod anthropic;
+mod batches;
 mod chat;
 mod completions;
+mod conversations;
 mod corpora;
 mod corpus_models;
 mod documents;
 mod embeddings;
 mod engine;
+mod files;
 mod fuzz;
 mod graph;
 mod holders;

@@ -119,7 +119,7 @@ pub(crate) async fn ingest_text(app: &App, tenant: &Arc<Tenant>, corpus: String,
     let extension = if Kind::of(FilePath::new(&name)) == Some(Kind::Markdown) { "md" } else { "txt" };
     let folder = tenant.uploads.create()?;
     let file = format!("0.{extension}");
-    let mut out = create(&folder.path().join(&file)).await?;
+    let mut out = create_file(&folder.path().join(&file)).await?;
     out.write_all(text.text.as_bytes()).await?;
     out.flush().await?;
     let (method, files) = (method(text.method.as_deref())?, vec![Upload { name, file }]);
@@ -127,7 +127,7 @@ pub(crate) async fn ingest_text(app: &App, tenant: &Arc<Tenant>, corpus: String,
 }
 
 /// Refuses an unknown corpus before anything is stored.
-async fn check_corpus(tenant: &Arc<Tenant>, corpus: &str) -> Result<()> {
+pub(crate) async fn check_corpus(tenant: &Arc<Tenant>, corpus: &str) -> Result<()> {
     let (tenant, corpus) = (Arc::clone(tenant), corpus.to_owned());
     crate::blocking::run_blocking(move || match tenant.corpora.open(&corpus) {
         // A busy corpus exists: the job may wait for the current writer.
@@ -181,7 +181,7 @@ async fn receive(mut form: Multipart, folder: &TempDir, app: &App) -> Result<Rec
                 continue;
             }
         };
-        let mut file = create(&folder.path().join(&place)).await?;
+        let mut file = create_file(&folder.path().join(&place)).await?;
         while let Some(chunk) = with_read_timeout(field.chunk(), app).await?.map_err(|error| form_error(&error, app))? {
             left = left.checked_sub(chunk.len()).ok_or_else(|| too_large(app))?;
             file.write_all(&chunk).await?;
@@ -193,11 +193,11 @@ async fn receive(mut form: Multipart, folder: &TempDir, app: &App) -> Result<Rec
 }
 
 /// Creates a file that only its owner may read.
-async fn create(path: &FilePath) -> Result<tokio::fs::File> {
+pub(crate) async fn create_file(path: &FilePath) -> Result<tokio::fs::File> {
     Ok(tokio::fs::OpenOptions::from(private::creating()).open(path).await?)
 }
 
-async fn read_field(field: &mut Field<'_>, left: &mut usize, app: &App) -> Result<Vec<u8>> {
+pub(crate) async fn read_field(field: &mut Field<'_>, left: &mut usize, app: &App) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     while let Some(chunk) = with_read_timeout(field.chunk(), app).await?.map_err(|error| form_error(&error, app))? {
         *left = left.checked_sub(chunk.len()).ok_or_else(|| too_large(app))?;
@@ -207,7 +207,7 @@ async fn read_field(field: &mut Field<'_>, left: &mut usize, app: &App) -> Resul
 }
 
 /// The temporary file name of an upload.
-fn temporary_name(number: usize, name: &str) -> std::result::Result<String, Cause> {
+pub(super) fn temporary_name(number: usize, name: &str) -> std::result::Result<String, Cause> {
     let extension = FilePath::new(name).extension().and_then(|extension| extension.to_str()).unwrap_or_default();
     let known = Kind::EXTENSIONS.iter().find(|(known, _)| known.eq_ignore_ascii_case(extension));
     let (extension, _) = known.ok_or(Cause::UnknownKind)?;
@@ -225,18 +225,18 @@ const MAX_NAME_BYTES: usize = 255;
 ///
 /// # Errors
 /// If it is not a valid name.
-fn file_name(name: &str) -> Result<String> {
+pub(crate) fn file_name(name: &str) -> Result<String> {
     let name = name.rsplit(['/', '\\']).next().unwrap_or_default().trim();
     let usable =
         !matches!(name, "" | "." | "..") && name.len() <= MAX_NAME_BYTES && !name.chars().any(char::is_control);
     if usable { Ok(name.to_owned()) } else { Err(invalid_upload("a document needs a name of 1 to 255 bytes")) }
 }
 
-fn form_error(error: &MultipartError, app: &App) -> ServerError {
+pub(crate) fn form_error(error: &MultipartError, app: &App) -> ServerError {
     if error.status() == StatusCode::PAYLOAD_TOO_LARGE { too_large(app) } else { invalid_upload(error.body_text()) }
 }
 
-fn too_large(app: &App) -> ServerError {
+pub(crate) fn too_large(app: &App) -> ServerError {
     ServerError::TooLarge { limit_bytes: app.config.max_upload_bytes }
 }
 

@@ -2,6 +2,7 @@
 
 mod answered;
 mod ask;
+pub(crate) mod attached;
 mod documents;
 mod graph;
 mod ingest;
@@ -19,7 +20,9 @@ mod traces;
 
 pub(crate) use ask::{AskRequest, Watch, answer};
 pub(crate) use documents::{document_paths, list_documents, read_document, remove_document};
-pub(crate) use ingest::{TextUpload, ingest_text, start_preparation};
+pub(crate) use ingest::{
+    TextUpload, create_file, file_name, form_error, ingest_text, read_field, start_preparation, too_large,
+};
 pub(crate) use jobs::{CancelOnDrop, Job, Jobs, resume_interrupted};
 pub(crate) use search::{SearchRequest, search_pages};
 pub(crate) use thread::Threads;
@@ -139,6 +142,13 @@ async fn rename(
 #[utoipa::path(delete, path = "/v1/corpora/{corpus}", tag = "Memory", params(("corpus" = String, Path)),
     responses((status = 204), (status = 404), (status = 409, description = "The corpus is in use")))]
 async fn remove(Extension(tenant): CurrentTenant, Path(corpus): Path<String>) -> Result<StatusCode> {
+    remove_corpus(&tenant, corpus).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Deletes a corpus with all that is kept beside it or may quote it.
+pub(crate) async fn remove_corpus(tenant: &Arc<Tenant>, corpus: String) -> Result<()> {
+    let tenant = Arc::clone(tenant);
     let lock = tenant.try_lock_corpus(&corpus)?;
     run_blocking(move || {
         let _lock = lock;
@@ -147,8 +157,7 @@ async fn remove(Extension(tenant): CurrentTenant, Path(corpus): Path<String>) ->
         tenant.traces.delete_of(&corpus);
         tenant.responses.forget_corpus(&corpus)
     })
-    .await?;
-    Ok(StatusCode::NO_CONTENT)
+    .await
 }
 
 /// List the methods that answer questions.

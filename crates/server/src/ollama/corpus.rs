@@ -44,7 +44,7 @@ pub(super) async fn reply(
     warn_of_unused(&options.of_generation(), warnings);
     let shows_steps = !matches!(wishes.think, Some(Value::Bool(false)));
     let name = model.name();
-    let wishes = recall::Wishes { temperature: options.temperature, seed: options.seed, footnotes: None };
+    let wishes = recall::Wishes { temperature: options.temperature, seed: options.seed, footnotes: None, pages: None };
     let question = Question { model, prompt, address, wishes };
     let times = Times::start();
     if !streams {

@@ -3,21 +3,28 @@
 //! Fields without effect on the output (`user`, `metadata`, `store` and the like) are accepted, unknown ones are ignored
 //! with a warning. A field that would change the meaning of a request and cannot be honoured is refused by name.
 
+mod batches;
 mod chat;
 mod completions;
 mod embeddings;
+mod files;
 mod logprobs;
 mod messages;
 mod models;
+mod paging;
 pub(crate) mod params;
+mod records;
 mod rerank;
 mod responses;
 pub(crate) mod thinking;
 pub(crate) mod tools;
+mod vector_stores;
 
+pub(crate) use batches::{Batches, resume as resume_batches};
 pub(crate) use chat::closing_reason;
 pub(crate) use completions::NO_INFILL;
 pub(crate) use embeddings::{at_most, shorten};
+pub(crate) use files::Files;
 pub(crate) use logprobs::entries as logprob_entries;
 pub(crate) use models::{LATEST, Served, embedder, loadable, matches_name, names, served};
 pub(crate) use responses::Responses;
@@ -29,13 +36,17 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::app::App;
+use crate::config::Config;
 use crate::warnings;
 
-pub(crate) fn routes() -> OpenApiRouter<App> {
+pub(crate) fn routes(config: &Config) -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(chat::complete))
         .routes(routes!(completions::complete))
         .merge(responses::routes())
+        .merge(files::routes(config))
+        .merge(vector_stores::routes())
+        .merge(batches::routes())
         .routes(routes!(embeddings::embed))
         .routes(routes!(rerank::rerank))
         .routes(routes!(models::list))

@@ -39,7 +39,7 @@ pub(crate) struct Recalled {
 pub(crate) struct Source {
     /// The name of the document.
     pub title: String,
-    /// `CORPUS/ID`, unless it was deleted meanwhile.
+    /// The id of an uploaded file, or `CORPUS/ID`; none if it was deleted meanwhile.
     pub file_id: Option<String>,
     /// First character in the document, and the one after the last.
     pub start: u32,

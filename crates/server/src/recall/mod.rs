@@ -12,7 +12,7 @@ mod steps;
 pub(crate) use address::Address;
 pub(crate) use cited::{Mark, Recalled, Source};
 pub(crate) use conversation::Conversation;
-pub(crate) use models::{CorpusModel, find, names};
+pub(crate) use models::{CorpusModel, find, names, quick};
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -20,6 +20,7 @@ use calls::{Agent, Call, Priority, Prompt, Reply};
 use serde_json::Value;
 
 use crate::app::App;
+use crate::corpora::attached::file_ids;
 use crate::corpora::{AskRequest, Watch, answer, document_paths};
 use crate::error::{Result, ServerError};
 use crate::tenant::Tenant;
@@ -44,6 +45,8 @@ pub(crate) struct Wishes {
     pub seed: Option<i64>,
     /// Whether the sources follow the text; true by default.
     pub footnotes: Option<bool>,
+    /// Maximum pages that the answer is made from.
+    pub pages: Option<usize>,
 }
 
 /// Answers from the corpus. `on_step` gets a line for each step while it runs.
@@ -67,6 +70,7 @@ pub(crate) async fn recall(
         method: model.method().map(str::to_owned),
         temperature: wishes.temperature,
         seed: wishes.seed.map(i64::cast_unsigned),
+        k: wishes.pages,
         ..AskRequest::default()
     };
     let steps = Arc::new(Mutex::new(Steps::default()));
@@ -88,7 +92,12 @@ pub(crate) async fn recall(
     let documents = document_paths(tenant, model.corpus.clone()).await.unwrap_or_default();
     let steps = std::mem::take(&mut steps.lock().unwrap_or_else(PoisonError::into_inner).lines);
     let footnotes = wishes.footnotes.unwrap_or(true);
-    Ok(Recalled::new(answered, steps, &documents, &model.corpus, &address, footnotes))
+    let files = file_ids(tenant, model.corpus.clone()).await.unwrap_or_default();
+    let mut told = Recalled::new(answered, steps, &documents, &model.corpus, &address, footnotes);
+    for source in &mut told.sources {
+        source.file_id = files.get(&source.title).cloned().or(source.file_id.take());
+    }
+    Ok(told)
 }
 
 /// The reply of the model that answers, without the corpus.

@@ -96,6 +96,22 @@ pub(crate) async fn find(app: &App, tenant: &Arc<Tenant>, name: &str) -> Result<
     .await
 }
 
+/// These corpora, at the depth of one search and one answer.
+///
+/// # Errors
+/// [`ServerError::Store`] for one that is unknown.
+pub(crate) async fn quick(tenant: &Arc<Tenant>, corpora: Vec<String>) -> Result<Vec<CorpusModel>> {
+    let tenant = Arc::clone(tenant);
+    run_blocking(move || {
+        let model = |corpus: String| {
+            tenant.corpora.open(&corpus)?;
+            Ok(CorpusModel { title: corpus.clone(), corpus, depth: Some(DEPTHS[0]) })
+        };
+        corpora.into_iter().map(model).collect()
+    })
+    .await
+}
+
 fn is_model(app: &App, name: &str) -> bool {
     served(app, name).is_ok() || embedder(app, name).is_ok()
 }

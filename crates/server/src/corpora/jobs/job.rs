@@ -112,6 +112,15 @@ pub(super) struct Added {
     pub(super) pages: usize,
 }
 
+/// How far a file is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Progress {
+    Running,
+    Done,
+    Cancelled,
+    Failed(String),
+}
+
 /// A file that could not be read, with the reason.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(in crate::corpora) struct FailedFile {
@@ -232,6 +241,25 @@ impl Job {
                 return Err(ServerError::Stopping.to_string());
             }
         }
+    }
+
+    /// How far one of its files is.
+    pub(in crate::corpora) fn progress_of(&self, name: &str) -> Progress {
+        let state = self.state.borrow();
+        if let Some(unread) = state.unread.iter().find(|file| file.name == name) {
+            return Progress::Failed(unread.reason.clone());
+        }
+        match state.status {
+            Status::Waiting | Status::Running => Progress::Running,
+            Status::Done => Progress::Done,
+            Status::Cancelled => Progress::Cancelled,
+            Status::Failed => Progress::Failed(state.error.clone().unwrap_or_default()),
+        }
+    }
+
+    /// Asks it to end.
+    pub(in crate::corpora) fn stop(&self) {
+        self.cancelled.send_replace(true);
     }
 
     pub(crate) fn id(&self) -> &str {

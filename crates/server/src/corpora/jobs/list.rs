@@ -89,7 +89,7 @@ impl Jobs {
     }
 
     /// Deletes a finished job and its files; `None` if it has not ended or is no longer known.
-    pub(super) fn delete(&self, job: &Arc<Job>) -> Option<()> {
+    pub(in crate::corpora) fn delete(&self, job: &Arc<Job>) -> Option<()> {
         let mut known = self.lock();
         let at = known.jobs.iter().position(|known| Arc::ptr_eq(known, job))?;
         job.state.borrow().status.is_end().then_some(())?;

@@ -7,7 +7,7 @@ mod list;
 mod routes;
 mod run;
 
-pub(crate) use job::{CancelOnDrop, Job};
+pub(crate) use job::{CancelOnDrop, Job, Progress};
 pub(super) use job::{FailedFile, Upload};
 pub(crate) use list::Jobs;
 pub(super) use routes::routes;

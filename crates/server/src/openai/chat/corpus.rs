@@ -86,7 +86,8 @@ fn read(request: ChatRequest, model: CorpusModel, address: Address, warnings: &W
         ("logit_bias", request.logit_bias.is_some_and(|biases| !biases.is_empty())),
     ];
     warn_of_unused(&unused, warnings);
-    let wishes = Wishes { temperature: request.temperature, seed: request.seed, footnotes: request.footnotes };
+    let wishes =
+        Wishes { temperature: request.temperature, seed: request.seed, footnotes: request.footnotes, pages: None };
     Ok(Question { model, prompt: prompt(&request.messages, Vec::new())?, address, wishes })
 }
 

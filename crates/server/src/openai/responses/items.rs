@@ -61,6 +61,8 @@ impl Items {
                 Some("function_call") => read.call(item)?,
                 Some("function_call_output") => read.output(item)?,
                 Some("reasoning") => read.thought = Some(texts(item)).filter(|text| !text.is_empty()),
+                // What it found is in the text that follows.
+                Some("file_search_call") => {}
                 Some("item_reference") => {
                     return Err(refused("`item_reference` is not supported: send the item, or `previous_response_id`"));
                 }

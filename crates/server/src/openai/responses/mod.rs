@@ -1,7 +1,10 @@
 //! /v1/responses: OpenAI's newer API, with tools and responses that are kept, continued, cancelled and deleted.
 
 mod background;
+mod conversation_items;
+mod conversations;
 mod corpus;
+mod file_search;
 mod items;
 mod output;
 mod request;
@@ -26,7 +29,7 @@ use crate::admission::AdmittedJson;
 use crate::app::App;
 use crate::corpora::CurrentTenant;
 use crate::error::Result;
-use crate::recall::{Address, find};
+use crate::recall::{Address, find, quick};
 use crate::stream::{Framing, Sink, respond};
 use crate::tenant::Tenant;
 use crate::warnings::Warnings;
@@ -40,6 +43,10 @@ pub(super) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(stored::retrieve, stored::delete))
         .routes(routes!(stored::cancel))
         .routes(routes!(stored::input_items))
+        .routes(routes!(conversations::create))
+        .routes(routes!(conversations::retrieve, conversations::update, conversations::delete))
+        .routes(routes!(conversation_items::list, conversation_items::create))
+        .routes(routes!(conversation_items::retrieve, conversation_items::delete))
 }
 
 /// A response that is being made.
@@ -48,6 +55,13 @@ struct Generation {
     output: Arc<Mutex<Output>>,
     /// What is kept when it has ended.
     record: Option<Record>,
+    continued: Option<Continued>,
+}
+
+/// The conversation that a response is part of, and the corpora that it may quote.
+struct Continued {
+    id: String,
+    corpora: Vec<String>,
 }
 
 /// Create a response to a text or to items. A corpus as the model answers from memory.
@@ -65,16 +79,26 @@ async fn respond_to(
     let (streams, in_background) = (request.stream.unwrap_or(false), request.background.unwrap_or(false));
     let stores = request.stores(&app);
     let previous = request.previous_response_id.clone();
-    let (earlier, mut corpora) = match &previous {
-        Some(id) => stored::chain(&tenant, id.clone()).await?,
-        None => (Vec::new(), Vec::new()),
+    let conversation = request.conversation()?;
+    let (earlier, mut corpora) = match (&previous, conversation.clone()) {
+        (Some(id), _) => stored::chain(&tenant, id.clone()).await?,
+        (None, Some(id)) => {
+            let read = conversations::with(&app, &tenant, move |conversations| conversations.read(&id)).await?;
+            (read.items, read.corpora)
+        }
+        (None, None) => (Vec::new(), Vec::new()),
     };
-    let corpus = find(&app, &tenant, &request.model).await?;
-    let app = if corpus.is_none() { app.serving(&request.model).await? } else { app };
-    corpora.extend(corpus.iter().map(|model| model.corpus.clone()));
-    let asked = request.read(corpus.map(|model| (model, address)), &earlier, (&app, &tenant), &warnings)?;
+    let search = request.file_search(&warnings)?;
+    let models = match &search {
+        Some(search) => quick(&tenant, search.stores.clone()).await?,
+        None => find(&app, &tenant, &request.model).await?.into_iter().collect(),
+    };
+    let app = if models.is_empty() { app.serving(&request.model).await? } else { app };
+    corpora.extend(models.iter().map(|model| model.corpus.clone()));
+    let asked = request.read((models, address), search, &earlier, (&app, &tenant), &warnings)?;
+    let continued = conversation.map(|id| Continued { id, corpora: corpora.clone() });
     let record = stores.then(|| Record::new(&asked, previous, corpora));
-    let generation = move |sink| Generation::new(asked, record, sink);
+    let generation = move |sink| Generation::new(asked, record, continued, sink);
     if in_background {
         return Ok(Json(background::start(app, tenant, generation(None)?, permit).await?).into_response());
     }
@@ -89,9 +113,14 @@ async fn respond_to(
 }
 
 impl Generation {
-    fn new(asked: Asked, record: Option<Record>, sink: Option<Sink>) -> Result<Generation> {
+    fn new(
+        asked: Asked,
+        record: Option<Record>,
+        continued: Option<Continued>,
+        sink: Option<Sink>,
+    ) -> Result<Generation> {
         let output = Output::new(&asked.frame, sink)?;
-        Ok(Generation { asked, output: Arc::new(Mutex::new(output)), record })
+        Ok(Generation { asked, output: Arc::new(Mutex::new(output)), record, continued })
     }
 
     /// The finished response, which is kept if it is to be.
@@ -100,8 +129,13 @@ impl Generation {
             Source::Model { call, length, thinking_tokens } => {
                 app.with_deadline(self.of_model(call, *length, *thinking_tokens, app)).await?
             }
-            Source::Corpus(question) => self.of_corpus(question, app, tenant).await?,
+            Source::Corpora(consultation) => self.of_corpora(consultation, app, tenant).await?,
         };
+        if let Some(Continued { id, corpora }) = &self.continued {
+            let output = response["output"].as_array().into_iter().flatten();
+            let items = self.asked.input.iter().chain(output).cloned().collect();
+            conversations::append(app, tenant, id.clone(), items, corpora.clone()).await?;
+        }
         if let Some(record) = &self.record {
             stored::put(tenant, record.with_response(response.clone())).await?;
         }

@@ -39,6 +39,7 @@ impl Frame {
 
 /// An item that is being written.
 enum Open {
+    Search { query: String, results: Value },
     Reasoning { text: String },
     Message { text: String, annotations: Vec<Value> },
     Call { name: String, arguments: String },
@@ -102,6 +103,22 @@ impl Output {
         }
     }
 
+    /// Begins a search for files.
+    pub fn begin_search(&mut self, query: &str) {
+        self.begin(Open::Search { query: query.to_owned(), results: Value::Null });
+        for name in ["in_progress", "searching"] {
+            self.event(&format!("response.file_search_call.{name}"), json!({}));
+        }
+    }
+
+    /// Ends the search with what it found.
+    pub fn end_search(&mut self, found: Value) {
+        if let Some(Open::Search { results, .. }) = &mut self.open {
+            *results = found;
+        }
+        self.close("completed");
+    }
+
     /// Adds annotations to the text that is being written.
     pub fn annotate(&mut self, all: Vec<Value>) {
         for annotation in all {
@@ -115,7 +132,7 @@ impl Output {
 
     /// Ends the output; without any item it has an empty message.
     pub fn end(&mut self, is_complete: bool) {
-        let has_reply = |item: &Value| item["type"] != "reasoning";
+        let has_reply = |item: &Value| item["type"] == "message" || item["type"] == "function_call";
         let is_open = matches!(self.open, Some(Open::Message { .. } | Open::Call { .. }));
         if !is_open && !self.finished.iter().any(has_reply) {
             self.begin_message();
@@ -158,6 +175,7 @@ impl Output {
         let Some(open) = &self.open else { return };
         let item = self.item(open, status);
         match open {
+            Open::Search { .. } => self.event("response.file_search_call.completed", json!({})),
             Open::Reasoning { text } => {
                 let part = json!({ "type": "summary_text", "text": text });
                 let text = text.clone();
@@ -184,6 +202,9 @@ impl Output {
     fn item(&self, open: &Open, status: &str) -> Value {
         let id = self.id(open);
         match open {
+            Open::Search { query, results } => {
+                json!({ "id": id, "type": "file_search_call", "status": status, "queries": [query], "results": results })
+            }
             Open::Reasoning { text } if text.is_empty() => json!({ "id": id, "type": "reasoning", "summary": [] }),
             Open::Reasoning { text } => {
                 json!({ "id": id, "type": "reasoning", "summary": [{ "type": "summary_text", "text": text }] })
@@ -201,6 +222,7 @@ impl Output {
     /// The id of the item that is being written.
     fn id(&self, open: &Open) -> String {
         let kind = match open {
+            Open::Search { .. } => "fs",
             Open::Reasoning { .. } => "rs",
             Open::Message { .. } => "msg",
             Open::Call { .. } => "fc",

@@ -8,6 +8,9 @@ use utoipa::ToSchema;
 use super::super::params::{GenerationParams, OutputLength, RawParams, refuse_if};
 use super::super::served;
 use super::super::thinking::{self, Effort};
+use super::conversations::Named;
+use super::corpus::Consultation;
+use super::file_search::{FileSearch, RESULTS};
 use super::items::{Input, Items};
 use super::output::Frame;
 use super::tools::{self, ResponseToolChoice};
@@ -32,14 +35,15 @@ pub(super) struct ResponseRequest {
     max_output_tokens: Option<usize>,
     temperature: Option<f32>,
     top_p: Option<f32>,
-    /// Functions; tools that run at OpenAI are ignored with a warning.
+    /// Functions, and `file_search` over vector stores; other tools that run at OpenAI are ignored with a warning.
     tools: Option<Vec<Value>>,
     tool_choice: Option<ResponseToolChoice>,
     /// False allows one call in a reply.
     parallel_tool_calls: Option<bool>,
     /// A stored response whose input and output come before this input.
     pub previous_response_id: Option<String>,
-    conversation: Option<Value>,
+    /// A conversation whose items come before this input, and to which input and output are added.
+    conversation: Option<Named>,
     /// Answer at once with the status `in_progress` and go on without the client.
     pub background: Option<bool>,
     reasoning: Option<Reasoning>,
@@ -91,7 +95,7 @@ pub(super) enum Source {
         length: OutputLength,
         thinking_tokens: usize,
     },
-    Corpus(Box<Question>),
+    Corpora(Consultation),
 }
 
 /// A validated request.
@@ -103,18 +107,18 @@ pub(super) struct Asked {
 }
 
 /// What of `include` is there in any case, or never.
-const INCLUDED: [&str; 1] = ["reasoning.encrypted_content"];
+const INCLUDED: [&str; 2] = ["reasoning.encrypted_content", RESULTS];
 
 impl ResponseRequest {
     /// Validates the request. `earlier` are the items of the responses before it.
     pub fn read(
         self,
-        corpus: Option<(CorpusModel, Address)>,
+        (corpora, address): (Vec<CorpusModel>, Address),
+        search: Option<FileSearch>,
         earlier: &[Value],
         (app, tenant): (&App, &Tenant),
         warnings: &Warnings,
     ) -> Result<Asked> {
-        refuse_if(self.conversation.is_some(), "conversation")?;
         refuse_if(self.truncation.as_ref().is_some_and(|how| how != "disabled"), "truncation")?;
         let (background, streams) = (self.background.unwrap_or(false), self.stream.unwrap_or(false));
         if background && (streams || !self.stores(app)) {
@@ -130,8 +134,12 @@ impl ResponseRequest {
         let choice = self.tool_choice.as_ref().map_or_else(|| json!("auto"), ResponseToolChoice::to_json);
         let requires_a_call = self.tool_choice.as_ref().is_some_and(ResponseToolChoice::requires_a_call);
         let definitions = self.tools.unwrap_or_default();
-        let offers_tools = !definitions.is_empty();
-        let (offered, tool_use) = tools::read(&definitions, self.tool_choice, parallel, warnings)?;
+        let has_functions = definitions.iter().any(|tool| tool["type"] != "file_search");
+        let (offered, tool_use) = if search.is_some() {
+            (Vec::new(), None)
+        } else {
+            tools::read(&definitions, self.tool_choice, parallel, warnings)?
+        };
         let params = RawParams {
             temperature: self.temperature,
             top_p: self.top_p,
@@ -143,18 +151,28 @@ impl ResponseRequest {
         let input = self.input.into_items()?;
         let all: Vec<&Value> = earlier.iter().chain(&input).collect();
         let prompt = Items::read(&all, warnings)?.prompt(self.instructions.as_deref())?;
-        let (source, model) = if let Some((model, address)) = corpus {
+        let (source, model) = if let Some(first) = corpora.first() {
             refuse_if(output_format != OutputFormat::Text, "text.format")?;
-            refuse_if(requires_a_call, "tool_choice")?;
+            refuse_if(requires_a_call && search.is_none(), "tool_choice")?;
             let unused = [
-                ("tools", offers_tools),
+                ("tools", has_functions),
                 ("max_output_tokens", self.max_output_tokens.is_some()),
                 ("top_p", self.top_p.is_some_and(|top_p| top_p < 1.0)),
             ];
             warn_of_unused(&unused, warnings);
-            let name = model.name();
-            let wishes = Wishes { temperature: self.temperature, seed: None, footnotes: self.footnotes };
-            (Source::Corpus(Box::new(Question { model, prompt, address, wishes })), name)
+            // The name of the corpus, or of the model that reads what is found.
+            let name = if search.is_some() { served(app, &self.model)?.name } else { first.name() };
+            let wishes = Wishes {
+                temperature: self.temperature,
+                seed: None,
+                footnotes: self.footnotes.or(search.as_ref().map(|_| false)),
+                pages: search.as_ref().and_then(|search| search.most),
+            };
+            let question = |model| {
+                let (prompt, address, wishes) = (prompt.clone(), address.clone(), wishes.clone());
+                Question { model, prompt, address, wishes }
+            };
+            (Source::Corpora(Consultation { questions: corpora.into_iter().map(question).collect(), search }), name)
         } else {
             let served = served(app, &self.model)?;
             let mut call = Call {
@@ -175,9 +193,28 @@ impl ResponseRequest {
             "previous_response_id": self.previous_response_id, "temperature": params.sampling.temperature,
             "top_p": params.sampling.top_p, "text": { "format": format }, "tool_choice": choice, "tools": definitions,
             "truncation": "disabled", "store": stores,
+            "conversation": self.conversation.as_ref().map(|named| json!({ "id": named.id() })),
         });
         let frame = Frame { id: fresh_id("resp")?, created: since_1970().as_secs(), model, fields };
         Ok(Asked { frame, source, input })
+    }
+
+    /// The id of the conversation that the response is part of.
+    ///
+    /// # Errors
+    /// [`ServerError::Invalid`] if a previous response is named too.
+    pub fn conversation(&self) -> Result<Option<String>> {
+        if self.conversation.is_some() && self.previous_response_id.is_some() {
+            let message = "a request has `conversation` or `previous_response_id`, not both";
+            return Err(ServerError::invalid(message, "conversation"));
+        }
+        Ok(self.conversation.as_ref().map(|named| named.id().to_owned()))
+    }
+
+    /// The search of files that the request wants.
+    pub fn file_search(&self, warnings: &Warnings) -> Result<Option<FileSearch>> {
+        let (tools, include) = (self.tools.as_deref().unwrap_or_default(), self.include.as_deref().unwrap_or_default());
+        FileSearch::read(tools, self.tool_choice.as_ref(), include, warnings)
     }
 
     /// Whether the response is kept.

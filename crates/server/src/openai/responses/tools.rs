@@ -24,6 +24,7 @@ pub(super) enum ResponseToolChoice {
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum SomeFunctions {
     Function { name: String },
+    FileSearch,
     AllowedTools { mode: ToolMode, tools: Vec<NamedFunction> },
 }
 
@@ -31,6 +32,7 @@ pub(super) enum SomeFunctions {
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum NamedFunction {
     Function { name: String },
+    FileSearch,
 }
 
 /// A function that the client runs.
@@ -52,7 +54,19 @@ impl ResponseToolChoice {
             ResponseToolChoice::Mode(mode) | ResponseToolChoice::Some(SomeFunctions::AllowedTools { mode, .. }) => {
                 *mode == ToolMode::Required
             }
-            ResponseToolChoice::Some(SomeFunctions::Function { .. }) => true,
+            ResponseToolChoice::Some(SomeFunctions::Function { .. } | SomeFunctions::FileSearch) => true,
+        }
+    }
+
+    /// True unless only functions, or no tools, may be used.
+    pub fn allows_file_search(&self) -> bool {
+        match self {
+            ResponseToolChoice::Mode(mode) => *mode != ToolMode::None,
+            ResponseToolChoice::Some(SomeFunctions::Function { .. }) => false,
+            ResponseToolChoice::Some(SomeFunctions::FileSearch) => true,
+            ResponseToolChoice::Some(SomeFunctions::AllowedTools { mode, tools }) => {
+                *mode != ToolMode::None && tools.iter().any(|tool| matches!(tool, NamedFunction::FileSearch))
+            }
         }
     }
 
@@ -64,8 +78,15 @@ impl ResponseToolChoice {
             ResponseToolChoice::Some(SomeFunctions::Function { name }) => {
                 Some(ToolUse { required: true, names: vec![name], parallel: false })
             }
+            ResponseToolChoice::Some(SomeFunctions::FileSearch) => {
+                return Err(ServerError::invalid("there is no tool `file_search`", "tool_choice"));
+            }
             ResponseToolChoice::Some(SomeFunctions::AllowedTools { mode, tools }) => {
-                let names: Vec<String> = tools.into_iter().map(|NamedFunction::Function { name }| name).collect();
+                let name = |tool| match tool {
+                    NamedFunction::Function { name } => Some(name),
+                    NamedFunction::FileSearch => None,
+                };
+                let names: Vec<String> = tools.into_iter().filter_map(name).collect();
                 if names.is_empty() || mode == ToolMode::None {
                     let message = "`allowed_tools` needs tools, and the mode `auto` or `required`";
                     return Err(ServerError::invalid(message, "tool_choice"));
@@ -92,6 +113,8 @@ pub(super) fn read(
                 let Function { name, description, parameters } = Function::deserialize(definition).map_err(unusable)?;
                 offered.push(OfferedTool { name, description, parameters });
             }
+            // Only if the choice of tools excludes it.
+            Some("file_search") => {}
             Some(kind) => warnings.add(format!("ignored tool: {kind}")),
             None => return Err(ServerError::invalid("a tool needs a `type`", "tools")),
         }

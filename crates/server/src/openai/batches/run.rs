@@ -1,0 +1,197 @@
+//! Running batches: each request goes through the same routes as one of a client.
+
+use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use axum::body::{Body, to_bytes};
+use axum::extract::DefaultBodyLimit;
+use axum::http::{Request, StatusCode, header};
+use axum::{Extension, Router};
+use calls::Priority;
+use futures_util::{StreamExt, stream};
+use hyper::service::Service;
+use hyper_util::service::TowerToHyperService;
+use serde_json::{Value, json};
+use tokio::time::sleep;
+
+use super::lines::{self, FAILURES, Line, REPLIES};
+use super::{Status, keep, with};
+use crate::app::{App, PRIORITY};
+use crate::blocking::run_blocking;
+use crate::error::{Result, ServerError};
+use crate::tenant::Tenant;
+
+/// Requests of a batch that are answered at once.
+const CONCURRENT: usize = 4;
+
+/// The pause before a request is tried again that the server had no room for.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Goes on with the batches of a tenant that the end of a previous server interrupted.
+pub(crate) fn resume(app: &App, tenant: &Arc<Tenant>) {
+    match tenant.batches.records.all() {
+        Ok(mut batches) => {
+            batches.retain(|batch| !batch.status.is_end());
+            batches.sort_by_key(|batch| batch.created);
+            batches.into_iter().for_each(|batch| start(app, tenant, batch.id));
+        }
+        Err(error) => tracing::warn!(%error, "cannot go on with the batches of a previous server"),
+    }
+}
+
+/// Runs a batch in the background.
+pub(super) fn start(app: &App, tenant: &Arc<Tenant>, id: String) {
+    let (app, tenant) = (Arc::clone(app), Arc::clone(tenant));
+    tokio::spawn(async move {
+        let _turn = tenant.batches.turn.lock().await;
+        let Err(error) = run(&app, &tenant, &id).await else { return };
+        let failed = with(&tenant, move |batches| {
+            batches.change(&id, |batch| {
+                batch.failure = Some(error.to_string());
+                batch.set(Status::Failed);
+            })
+        });
+        if let Err(error) = failed.await {
+            tracing::error!(%error, "cannot keep the end of a batch");
+        }
+    });
+}
+
+/// Answers the requests that have no reply yet, and ends the batch unless the server is stopping.
+async fn run(app: &App, tenant: &Arc<Tenant>, id: &str) -> Result<()> {
+    let (owner, name) = (Arc::clone(tenant), id.to_owned());
+    let (endpoint, left) = run_blocking(move || begin(&owner, &name)).await?;
+    let routes = super::super::routes(&app.config).split_for_parts().0;
+    let routes: Router = routes
+        .layer(DefaultBodyLimit::max(app.config.max_body_bytes))
+        .layer(Extension(Arc::clone(tenant)))
+        .with_state(Arc::clone(app));
+    let service = TowerToHyperService::new(routes);
+    let mut outcomes = stream::iter(left)
+        .map(|line| {
+            let (service, endpoint) = (service.clone(), endpoint.as_str());
+            async move {
+                let is_cancelled = with(tenant, {
+                    let id = id.to_owned();
+                    move |batches| Ok(batches.records.read(&id)?.status == Status::Cancelling)
+                });
+                if is_stopping(app) || is_cancelled.await? {
+                    return Ok(None);
+                }
+                let outcome = PRIORITY.scope(Priority::Bulk, answer(app, &service, endpoint, &line)).await?;
+                Ok::<_, ServerError>(outcome.map(|outcome| (line, outcome)))
+            }
+        })
+        .buffer_unordered(CONCURRENT);
+    while let Some(outcome) = outcomes.next().await {
+        let Some((line, outcome)) = outcome? else { continue };
+        let (owner, name) = (Arc::clone(tenant), id.to_owned());
+        run_blocking(move || record(&owner, &name, &line, outcome)).await?;
+    }
+    drop(outcomes);
+    if is_stopping(app) {
+        return Ok(());
+    }
+    let (owner, name) = (Arc::clone(tenant), id.to_owned());
+    run_blocking(move || end(&owner, &name)).await
+}
+
+fn is_stopping(app: &App) -> bool {
+    app.stopping.load(Ordering::Relaxed)
+}
+
+/// The endpoint of a batch, and the lines that have no reply yet.
+fn begin(tenant: &Tenant, id: &str) -> Result<(String, Vec<Line>)> {
+    let batches = &tenant.batches;
+    let batch = batches.records.read(id)?;
+    let input = fs::read(tenant.files.find(&batch.input)?.1)?;
+    let unusable = |reason| ServerError::invalid(reason, "input_file_id");
+    let mut left = lines::read(&input, &batch.endpoint).map_err(unusable)?;
+    let total = left.len();
+    let completed = lines::answered(&batches.records.path(id, REPLIES)?)?;
+    let failed = lines::answered(&batches.records.path(id, FAILURES)?)?;
+    left.retain(|line| !completed.contains(&line.number) && !failed.contains(&line.number));
+    batches.change(id, |batch| {
+        batch.counts = super::Counts { total, completed: completed.len(), failed: failed.len() };
+        if batch.status == Status::Validating {
+            batch.set(Status::InProgress);
+        }
+    })?;
+    Ok((batch.endpoint, left))
+}
+
+/// What became of a request: the status and the body of its reply, or why it is not one.
+type Outcome = std::result::Result<(StatusCode, Value), String>;
+
+/// Sends a request; none if the server is stopping.
+async fn answer(
+    app: &App,
+    service: &TowerToHyperService<Router>,
+    endpoint: &str,
+    line: &Line,
+) -> Result<Option<Outcome>> {
+    let body = match &line.body {
+        Ok(body) => body.to_string(),
+        Err(reason) => return Ok(Some(Err(reason.clone()))),
+    };
+    loop {
+        let request = Request::post(endpoint)
+            .header(header::CONTENT_TYPE, "application/json")
+            .body(Body::from(body.clone()))
+            .map_err(|error| ServerError::Worker(error.to_string()))?;
+        let response = match service.call(request).await {
+            Ok(response) => response,
+            Err(never) => match never {},
+        };
+        let status = response.status();
+        if is_stopping(app) && !status.is_success() {
+            return Ok(None);
+        }
+        if status == StatusCode::TOO_MANY_REQUESTS {
+            sleep(PAUSE).await;
+            continue;
+        }
+        let unusable = |error: axum::Error| ServerError::Worker(error.to_string());
+        let bytes = to_bytes(response.into_body(), usize::MAX).await.map_err(unusable)?;
+        let body = serde_json::from_slice(&bytes).unwrap_or_else(|_| String::from_utf8_lossy(&bytes).into());
+        return Ok(Some(Ok((status, body))));
+    }
+}
+
+/// Keeps what became of a request.
+fn record(tenant: &Tenant, id: &str, line: &Line, outcome: Outcome) -> Result<()> {
+    let (is_reply, written) = match outcome {
+        Ok((status, body)) => {
+            let response =
+                json!({ "status_code": status.as_u16(), "request_id": format!("{id}-{}", line.number), "body": body });
+            (status.is_success(), lines::reply(id, line, response, Value::Null))
+        }
+        Err(reason) => {
+            let error = json!({ "code": "invalid_line", "message": format!("line {}: {reason}", line.number) });
+            (false, lines::reply(id, line, Value::Null, error))
+        }
+    };
+    let path = tenant.batches.records.path(id, if is_reply { REPLIES } else { FAILURES })?;
+    lines::append(&path, &written)?;
+    tenant.batches.change(id, |batch| {
+        *(if is_reply { &mut batch.counts.completed } else { &mut batch.counts.failed }) += 1;
+    })
+}
+
+/// Moves the replies to the files of the holder.
+fn end(tenant: &Tenant, id: &str) -> Result<()> {
+    let was_cancelled = tenant.batches.change(id, |batch| {
+        let was_cancelled = batch.status == Status::Cancelling;
+        if !was_cancelled {
+            batch.set(Status::Finalizing);
+        }
+        was_cancelled
+    })?;
+    let (output, errors) = (keep(tenant, id, REPLIES)?, keep(tenant, id, FAILURES)?);
+    tenant.batches.change(id, |batch| {
+        (batch.output, batch.errors) = (output.or(batch.output.take()), errors.or(batch.errors.take()));
+        batch.set(if was_cancelled { Status::Cancelled } else { Status::Completed });
+    })
+}

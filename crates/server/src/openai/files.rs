@@ -1,0 +1,230 @@
+//! /v1/files: files that a holder has uploaded, for vector stores and batches, and those that batches have written.
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use axum::body::Bytes;
+use axum::extract::{DefaultBodyLimit, FromRequest, Multipart, Path, Request, State};
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use store::private;
+use tokio::io::AsyncWriteExt;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::paging::{Part, listed};
+use super::records::{Record, Records};
+use crate::app::{App, fresh_id, since_1970};
+use crate::blocking::run_blocking;
+use crate::body::{Params, with_read_timeout};
+use crate::config::Config;
+use crate::corpora::attached::detach_everywhere;
+use crate::corpora::{CurrentTenant, create_file, file_name, form_error, read_field, too_large};
+use crate::error::{Result, ServerError};
+use crate::tenant::Tenant;
+use crate::warnings::Warnings;
+
+pub(super) fn routes(config: &Config) -> OpenApiRouter<App> {
+    let uploads = OpenApiRouter::new().routes(routes!(upload, list));
+    uploads
+        .layer(DefaultBodyLimit::max(config.max_upload_bytes))
+        .routes(routes!(retrieve, delete))
+        .routes(routes!(content))
+}
+
+/// A file of a holder; its content is beside the record.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct StoredFile {
+    pub id: String,
+    /// Seconds since 1970.
+    pub created: u64,
+    pub name: String,
+    pub bytes: u64,
+    pub purpose: String,
+}
+
+impl Record for StoredFile {
+    const PREFIX: &'static str = "file";
+    const NOUN: &'static str = "file";
+
+    fn id(&self) -> &str {
+        &self.id
+    }
+}
+
+/// The files of one holder.
+pub(crate) type Files = Records<StoredFile>;
+
+/// What a client may upload a file for.
+const PURPOSES: [&str; 3] = ["assistants", "batch", "user_data"];
+
+/// What the files that batches write are for.
+const WRITTEN: &str = "batch_output";
+
+/// Maximum files of one holder.
+const MAX_FILES: usize = 10_000;
+
+impl Files {
+    /// The file and the place of its content.
+    pub fn find(&self, id: &str) -> Result<(StoredFile, PathBuf)> {
+        Ok((self.read(id)?, self.path(id, "content")?))
+    }
+
+    /// Keeps a file whose content is at this place, which is moved.
+    pub fn keep(&self, name: String, purpose: &str, content: PathBuf) -> Result<StoredFile> {
+        let _one = self.lock();
+        if self.all()?.len() >= MAX_FILES {
+            let message = format!("at most {MAX_FILES} files are kept: delete some");
+            return Err(ServerError::invalid(message, "file"));
+        }
+        let (id, bytes) = (fresh_id("file")?, fs::metadata(&content)?.len());
+        let purpose = purpose.to_owned();
+        let file = StoredFile { id, created: since_1970().as_secs(), name, bytes, purpose };
+        let place = self.path(&file.id, "content")?;
+        if let Some(folder) = place.parent() {
+            private::folder(folder)?;
+        }
+        fs::rename(content, &place)?;
+        self.write(&file).inspect_err(|_| drop(fs::remove_file(&place)))?;
+        Ok(file)
+    }
+
+    /// As [`Files::keep`], for a file of a batch.
+    pub fn keep_written(&self, name: String, content: PathBuf) -> Result<StoredFile> {
+        self.keep(name, WRITTEN, content)
+    }
+
+    fn delete(&self, id: &str) -> Result<()> {
+        let _one = self.lock();
+        let (_, content) = self.find(id)?;
+        fs::remove_file(content)?;
+        self.remove(id)
+    }
+}
+
+impl StoredFile {
+    fn to_json(&self) -> Value {
+        json!({ "id": self.id, "object": "file", "bytes": self.bytes, "created_at": self.created,
+            "filename": self.name, "purpose": self.purpose, "status": "processed", "expires_at": null,
+            "status_details": null })
+    }
+}
+
+/// Runs a task on the files of a tenant.
+pub(super) async fn with<T: Send + 'static>(
+    tenant: &Arc<Tenant>,
+    work: impl FnOnce(&Files) -> Result<T> + Send + 'static,
+) -> Result<T> {
+    let tenant = Arc::clone(tenant);
+    run_blocking(move || work(&tenant.files)).await
+}
+
+/// A form with a file.
+#[derive(utoipa::ToSchema)]
+#[allow(dead_code, reason = "it describes what `upload` reads")]
+struct NewFile {
+    #[schema(format = Binary)]
+    file: String,
+    /// `assistants`, `user_data` or `batch`.
+    purpose: String,
+}
+
+/// Upload a file.
+#[utoipa::path(post, path = "/v1/files", tag = "OpenAI", request_body(content = NewFile, content_type = "multipart/form-data"),
+    responses((status = 200, body = Value), (status = 413), (status = 429)))]
+async fn upload(
+    State(app): State<App>,
+    Extension(tenant): CurrentTenant,
+    Extension(warnings): Extension<Warnings>,
+    request: Request,
+) -> Result<Json<Value>> {
+    let mut form = Multipart::from_request(request, &app)
+        .await
+        .map_err(|refused| ServerError::Invalid { message: refused.to_string(), param: None })?;
+    let _permit = app.uploads.acquire()?;
+    let folder = tenant.uploads.create()?;
+    let place = folder.path().join("content");
+    let receive = async {
+        let (mut name, mut purpose, mut left) = (None, None, app.config.max_upload_bytes);
+        while let Some(mut field) =
+            with_read_timeout(form.next_field(), &app).await?.map_err(|error| form_error(&error, &app))?
+        {
+            match field.name().unwrap_or_default().to_owned().as_str() {
+                "file" if name.is_none() => {
+                    name = Some(file_name(field.file_name().unwrap_or("file"))?);
+                    let mut file = create_file(&place).await?;
+                    while let Some(chunk) =
+                        with_read_timeout(field.chunk(), &app).await?.map_err(|error| form_error(&error, &app))?
+                    {
+                        left = left.checked_sub(chunk.len()).ok_or_else(|| too_large(&app))?;
+                        file.write_all(&chunk).await?;
+                    }
+                    file.flush().await?;
+                }
+                "file" => return Err(ServerError::invalid("a form has one file", "file")),
+                "purpose" => {
+                    let value = read_field(&mut field, &mut left, &app).await?;
+                    purpose = Some(String::from_utf8_lossy(&value).into_owned());
+                }
+                // A file that is to be deleted later must not stay.
+                other if other.starts_with("expires_after") => {
+                    return Err(ServerError::invalid("`expires_after` is not supported here", "expires_after"));
+                }
+                other => {
+                    warnings.add(format!("ignored fields: {other}"));
+                    read_field(&mut field, &mut left, &app).await?;
+                }
+            }
+        }
+        Ok((name, purpose))
+    };
+    let (name, purpose) = app.with_deadline(receive).await?;
+    let name = name.ok_or_else(|| ServerError::invalid("the form has no `file`", "file"))?;
+    let purpose = purpose.filter(|purpose| PURPOSES.contains(&purpose.as_str()));
+    let wanted = || ServerError::invalid(format!("`purpose` is one of {}", PURPOSES.join(", ")), "purpose");
+    let purpose = purpose.ok_or_else(wanted)?;
+    let file = with(&tenant, move |files| files.keep(name, &purpose, place)).await?;
+    Ok(Json(file.to_json()))
+}
+
+/// List the files.
+#[utoipa::path(get, path = "/v1/files", tag = "OpenAI", params(Part), responses((status = 200, body = Value)))]
+async fn list(Extension(tenant): CurrentTenant, Params(part): Params<Part>) -> Result<Json<Value>> {
+    let mut files = with(&tenant, Files::all).await?;
+    files.retain(|file| part.purpose.as_ref().is_none_or(|purpose| file.purpose == *purpose));
+    files.sort_by(|one, other| (one.created, &one.id).cmp(&(other.created, &other.id)));
+    Ok(Json(listed(files.iter().map(StoredFile::to_json).collect(), &part, (10_000, 10_000))?))
+}
+
+/// Show a file.
+#[utoipa::path(get, path = "/v1/files/{file_id}", tag = "OpenAI", params(("file_id" = String, Path)),
+    responses((status = 200, body = Value), (status = 404)))]
+async fn retrieve(Extension(tenant): CurrentTenant, Path(id): Path<String>) -> Result<Json<Value>> {
+    Ok(Json(with(&tenant, move |files| files.read(&id)).await?.to_json()))
+}
+
+/// The content of a file.
+#[utoipa::path(get, path = "/v1/files/{file_id}/content", tag = "OpenAI", params(("file_id" = String, Path)),
+    responses((status = 200, body = Vec<u8>, content_type = "application/octet-stream"), (status = 404)))]
+async fn content(Extension(tenant): CurrentTenant, Path(id): Path<String>) -> Result<Response> {
+    let bytes = with(&tenant, move |files| Ok(fs::read(files.find(&id)?.1)?)).await?;
+    // A browser that is given the address must not run what a client has uploaded.
+    let heads = [(header::CONTENT_TYPE, "application/octet-stream"), (header::X_CONTENT_TYPE_OPTIONS, "nosniff")];
+    Ok((heads, Bytes::from(bytes)).into_response())
+}
+
+/// Delete a file, also from all vector stores.
+#[utoipa::path(delete, path = "/v1/files/{file_id}", tag = "OpenAI", params(("file_id" = String, Path)),
+    responses((status = 200, body = Value), (status = 404), (status = 409, description = "A vector store is in use")))]
+async fn delete(Extension(tenant): CurrentTenant, Path(id): Path<String>) -> Result<Json<Value>> {
+    let wanted = id.clone();
+    with(&tenant, move |files| files.read(&wanted)).await?;
+    detach_everywhere(&tenant, &id).await?;
+    let deleted = json!({ "id": id, "object": "file", "deleted": true });
+    with(&tenant, move |files| files.delete(&id)).await?;
+    Ok(Json(deleted))
+}

@@ -1,0 +1,54 @@
+//! Lists in parts, as OpenAI's clients page through them.
+#![allow(unused_qualifications, reason = "utoipa writes out the type of query parameters")]
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use utoipa::IntoParams;
+
+use crate::error::{Result, ServerError};
+
+/// A part of a list.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct Part {
+    /// 1 to 100 (10,000 for files); 20 by default.
+    limit: Option<usize>,
+    /// `desc` (by default: the latest first) or `asc`.
+    order: Option<String>,
+    /// The id of the entry before the part.
+    after: Option<String>,
+    /// The id of the entry after the part.
+    before: Option<String>,
+    /// Of files: only those with this purpose.
+    pub purpose: Option<String>,
+    /// Of the files of a vector store: only those with this status.
+    pub filter: Option<String>,
+}
+
+/// The part of entries, which are given the earliest first, as a list.
+///
+/// # Errors
+/// [`ServerError::Invalid`] with `limit` or `order`.
+pub(crate) fn listed(mut entries: Vec<Value>, part: &Part, (default, most): (usize, usize)) -> Result<Value> {
+    let limit = part.limit.unwrap_or(default);
+    if !(1..=most).contains(&limit) {
+        return Err(ServerError::invalid(format!("`limit` must be 1 to {most}"), "limit"));
+    }
+    match part.order.as_deref() {
+        None | Some("desc") => entries.reverse(),
+        Some("asc") => {}
+        Some(other) => return Err(ServerError::invalid(format!("`{other}` is not one of asc, desc"), "order")),
+    }
+    let place = |id: &str| entries.iter().position(|entry| entry["id"] == id);
+    let start = part.after.as_deref().map_or(0, |after| place(after).map_or(entries.len(), |at| at + 1));
+    let end = part.before.as_deref().and_then(place).unwrap_or(entries.len()).max(start);
+    let (start, has_more) = match (&part.before, &part.after) {
+        // The entries just before it.
+        (Some(_), None) => (end.saturating_sub(limit), end > limit),
+        _ => (start, end - start > limit),
+    };
+    let data: Vec<Value> = entries.drain(start..end).take(limit).collect();
+    let id = |entry: Option<&Value>| entry.map(|entry| entry["id"].clone());
+    Ok(json!({ "object": "list", "first_id": id(data.first()), "last_id": id(data.last()), "has_more": has_more,
+        "data": data }))
+}

@@ -1,0 +1,211 @@
+//! /v1/vector_stores: the corpora of a holder, as OpenAI's clients make, fill and search them. The id of a store is the
+//! name of its corpus.
+
+mod batches;
+mod files;
+mod search;
+
+pub(super) use search::{MAX_RESULTS, found};
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::{fs, io};
+
+use axum::extract::{Path, State};
+use axum::{Extension, Json};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use store::{Corpus, private};
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::paging::{Part, listed};
+use super::params::refuse_if;
+use crate::app::{App, fresh_id, since_1970};
+use crate::blocking::run_blocking;
+use crate::body::{Body, Params};
+use crate::corpora::attached::{Entry, Progress, entries_of};
+use crate::corpora::{CurrentTenant, remove_corpus};
+use crate::error::{Result, ServerError};
+use crate::tenant::Tenant;
+
+pub(super) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(list, create))
+        .routes(routes!(retrieve, update, delete))
+        .routes(routes!(search::search))
+        .merge(files::routes())
+        .merge(batches::routes())
+}
+
+/// A new vector store.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct NewVectorStore {
+    name: Option<String>,
+    description: Option<String>,
+    /// Files to add at once.
+    file_ids: Option<Vec<String>>,
+    metadata: Option<BTreeMap<String, String>>,
+    expires_after: Option<Value>,
+}
+
+/// Changes of a vector store.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct VectorStoreUpdate {
+    name: Option<String>,
+    metadata: Option<BTreeMap<String, String>>,
+    expires_after: Option<Value>,
+}
+
+/// What a corpus does not keep itself; beside it, and removed with it.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct About {
+    created: u64,
+    description: Option<String>,
+    metadata: BTreeMap<String, String>,
+}
+
+const ABOUT: &str = "vector_store.json";
+
+impl About {
+    /// None for a corpus that was not made as a vector store.
+    fn of(corpus: &Corpus) -> Result<Option<About>> {
+        let damaged = |error| io::Error::new(io::ErrorKind::InvalidData, format!("{ABOUT} is damaged: {error}"));
+        match fs::read(corpus.file(ABOUT)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            bytes => Ok(Some(serde_json::from_slice(&bytes?).map_err(damaged)?)),
+        }
+    }
+
+    fn write(&self, corpus: &Corpus) -> Result<()> {
+        let aside = corpus.file("vector_store.new");
+        private::write(&aside, json!(self).to_string())?;
+        Ok(fs::rename(aside, corpus.file(ABOUT))?)
+    }
+}
+
+/// A vector store as clients read it.
+fn shown(corpus: &str, tenant: &Tenant) -> Result<Value> {
+    let open = tenant.corpora.open(corpus)?;
+    let listing = tenant.corpora.list()?.into_iter().find(|listing| listing.name.to_string() == corpus);
+    let entries = entries_of(tenant, &open)?;
+    let about = About::of(&open)?
+        .unwrap_or_else(|| About { created: entries.first().map_or(0, |entry| entry.created), ..About::default() });
+    let counts = counts(&entries);
+    let status = if counts["in_progress"] == 0 { "completed" } else { "in_progress" };
+    Ok(json!({ "id": corpus, "object": "vector_store", "created_at": about.created,
+        "name": listing.as_ref().map_or(corpus, |listing| &listing.title), "description": about.description,
+        "usage_bytes": listing.as_ref().map_or(0, |listing| listing.bytes), "file_counts": counts, "status": status,
+        "expires_after": null, "expires_at": null, "last_active_at": about.created, "metadata": about.metadata }))
+}
+
+/// How many files are how far.
+fn counts(entries: &[Entry]) -> Value {
+    let count = |is_meant: fn(&Progress) -> bool| entries.iter().filter(|entry| is_meant(&entry.progress)).count();
+    json!({
+        "in_progress": count(|progress| *progress == Progress::Running),
+        "completed": count(|progress| *progress == Progress::Done),
+        "cancelled": count(|progress| *progress == Progress::Cancelled),
+        "failed": count(|progress| matches!(progress, Progress::Failed(_))),
+        "total": entries.len(),
+    })
+}
+
+async fn show(tenant: &Arc<Tenant>, corpus: String) -> Result<Json<Value>> {
+    let tenant = Arc::clone(tenant);
+    run_blocking(move || Ok(Json(shown(&corpus, &tenant)?))).await
+}
+
+/// Make a vector store: a corpus.
+#[utoipa::path(post, path = "/v1/vector_stores", tag = "OpenAI", request_body = NewVectorStore,
+    responses((status = 200, body = Value)))]
+async fn create(
+    State(app): State<App>,
+    Extension(tenant): CurrentTenant,
+    Body(new): Body<NewVectorStore>,
+) -> Result<Json<Value>> {
+    refuse_if(new.expires_after.is_some(), "expires_after")?;
+    let files = new.file_ids.unwrap_or_default();
+    let chosen = files::chosen(&tenant, files.iter().map(|id| (id.clone(), json!({}))).collect()).await?;
+    let owner = Arc::clone(&tenant);
+    let about = About {
+        created: since_1970().as_secs(),
+        description: new.description,
+        metadata: new.metadata.unwrap_or_default(),
+    };
+    let name = run_blocking(move || {
+        let writer = match new.name.filter(|name| !name.trim().is_empty()) {
+            Some(title) => owner.corpora.create_titled(&title)?,
+            None => owner.corpora.create(&fresh_id("vs")?)?,
+        };
+        about.write(&writer)?;
+        Ok(writer.name().to_string())
+    })
+    .await?;
+    if !chosen.is_empty() {
+        files::add(&app, &tenant, name.clone(), chosen, None).await?;
+    }
+    show(&tenant, name).await
+}
+
+/// List the vector stores: all corpora.
+#[utoipa::path(get, path = "/v1/vector_stores", tag = "OpenAI", params(Part), responses((status = 200, body = Value)))]
+async fn list(Extension(tenant): CurrentTenant, Params(part): Params<Part>) -> Result<Json<Value>> {
+    let stores = run_blocking(move || {
+        let names = tenant.corpora.list()?.into_iter().filter(|listing| listing.counts.is_ok());
+        names.map(|listing| shown(&listing.name.to_string(), &tenant)).collect::<Result<Vec<Value>>>()
+    });
+    let mut stores = stores.await?;
+    stores.sort_by_key(|store| store["created_at"].as_u64());
+    Ok(Json(listed(stores, &part, (20, 100))?))
+}
+
+/// Show a vector store.
+#[utoipa::path(get, path = "/v1/vector_stores/{vector_store_id}", tag = "OpenAI",
+    params(("vector_store_id" = String, Path)), responses((status = 200, body = Value), (status = 404)))]
+async fn retrieve(Extension(tenant): CurrentTenant, Path(id): Path<String>) -> Result<Json<Value>> {
+    show(&tenant, id).await
+}
+
+/// Change the name or the metadata of a vector store; its id remains.
+#[utoipa::path(post, path = "/v1/vector_stores/{vector_store_id}", tag = "OpenAI",
+    params(("vector_store_id" = String, Path)), request_body = VectorStoreUpdate,
+    responses((status = 200, body = Value), (status = 404)))]
+async fn update(
+    Extension(tenant): CurrentTenant,
+    Path(id): Path<String>,
+    Body(update): Body<VectorStoreUpdate>,
+) -> Result<Json<Value>> {
+    refuse_if(update.expires_after.is_some(), "expires_after")?;
+    let (owner, corpus) = (Arc::clone(&tenant), id.clone());
+    run_blocking(move || {
+        if let Some(name) = update.name {
+            owner.corpora.set_title(&corpus, &name)?;
+        }
+        if let Some(metadata) = update.metadata {
+            let open = owner.corpora.open(&corpus)?;
+            let about = About::of(&open)?.unwrap_or_default();
+            About { metadata, ..about }.write(&open)?;
+        }
+        Ok(())
+    })
+    .await?;
+    show(&tenant, id).await
+}
+
+/// Delete a vector store: the corpus with its documents. Its files are kept.
+#[utoipa::path(delete, path = "/v1/vector_stores/{vector_store_id}", tag = "OpenAI",
+    params(("vector_store_id" = String, Path)),
+    responses((status = 200, body = Value), (status = 404), (status = 409, description = "The corpus is in use")))]
+async fn delete(Extension(tenant): CurrentTenant, Path(id): Path<String>) -> Result<Json<Value>> {
+    remove_corpus(&tenant, id.clone()).await?;
+    Ok(Json(json!({ "id": id, "object": "vector_store.deleted", "deleted": true })))
+}
+
+/// Refuses an unknown store.
+fn unknown(id: &str) -> ServerError {
+    ServerError::NotFound(id.to_owned())
+}

@@ -1,0 +1,37 @@
+//! Conversations that responses continue.
+
+use std::sync::Arc;
+
+use calls::Scripted;
+use serde_json::json;
+
+use crate::files::id;
+use crate::host::{CONTEXT_TOKENS, Host};
+
+#[test]
+fn a_response_continues_its_conversation() {
+    let caller = Arc::new(Scripted::new(CONTEXT_TOKENS).answer("response", "One.").answer("response", "Two."));
+    let host = Host::with(caller.clone(), |_| {});
+    let begun = json!({ "metadata": { "a": "b" }, "items": [{ "role": "user", "content": "Count." }] });
+    let conversation = host.post("/v1/conversations", &begun).json();
+    let path = format!("/v1/conversations/{}", id(&conversation));
+    for input in ["On.", "Further."] {
+        let body = json!({ "model": "scripted", "input": input, "conversation": conversation["id"] });
+        assert_eq!(host.post("/v1/responses", &body).json()["conversation"]["id"], conversation["id"]);
+    }
+    let turns = caller.seen()[1].prompt.messages();
+    let texts: Vec<&str> = turns.iter().map(|turn| turn.content.as_str()).collect();
+    assert_eq!(texts, ["Count.", "On.", "One.", "Further."]);
+    let items = host.get(&format!("{path}/items?order=asc")).json();
+    assert_eq!(items["data"].as_array().map(Vec::len), Some(5));
+    let first = format!("{path}/items/{}", id(&items["data"][0]));
+    assert_eq!(host.get(&first).json()["content"][0]["text"], "Count.");
+    host.delete(&first);
+    host.get(&first).refused(404, "not_found");
+    let changed = host.post(&path, &json!({ "metadata": { "c": "d" } })).json();
+    assert_eq!(changed["metadata"], json!({ "c": "d" }));
+    assert_eq!(host.delete(&path).json()["deleted"], true);
+    host.get(&path).refused(404, "not_found");
+    let body = json!({ "model": "scripted", "input": "On.", "conversation": conversation["id"] });
+    host.post("/v1/responses", &body).refused(404, "not_found");
+}
