@@ -13,7 +13,7 @@ use crate::core::settings::AnswerForm;
 use crate::core::span;
 use crate::core::support::statements;
 use crate::core::trace::Event;
-use crate::grounding::{Chosen, ShortAnswer};
+use crate::grounding::{self, Chosen, Place, ShortAnswer};
 
 const ANSWER: Instructions = Instructions {
     task: "You answer questions from a text that is given to you.",
@@ -152,14 +152,18 @@ async fn chosen(asked: &str, ask: Ask, quotable: &Quotable, session: &Session<'_
     let short = span::listed(&answers);
     let answer = match answers.first() {
         None => bare(NOT_IN_DOCUMENTS.to_owned(), session),
-        Some(best) if span::is_polar(best) => grounded(asked, short.clone(), Some(best), quotable, session).await?,
+        Some(best) if span::is_polar(best) => {
+            let answer = grounded(asked, short.clone(), Some(best), quotable, session).await?;
+            // One sentence rarely shows that something is not so.
+            if best.text == "no" { doubted(answer) } else { answer }
+        }
         // Written in the model's own words.
         Some(best) if best.places.is_empty() => grounded(asked, short.clone(), None, quotable, session).await?,
         Some(best) if session.settings.answer_form == AnswerForm::Short && readings.is_empty() => {
             let answer = grounded(asked, short.clone(), Some(best), quotable, session).await?;
             if best.probability >= SURE { answer } else { doubted(answer) }
         }
-        Some(_) => quoted(&answers, quotable, session)?,
+        Some(_) => quoted(asked, &answers, quotable, session)?,
     };
     if let Some(on_text) = &session.on_text {
         on_text.send(&answer.answer);
@@ -183,10 +187,12 @@ fn doubted(mut answer: Answer) -> Answer {
 }
 
 /// The answers themselves, or the sentences of the evidence that state them, each once. They are supported if they
-/// probably answer the question.
-fn quoted(answers: &[ShortAnswer], quotable: &Quotable, session: &Session<'_>) -> Result<Answer> {
+/// probably answer the question and one sentence can.
+fn quoted(asked: &str, answers: &[ShortAnswer], quotable: &Quotable, session: &Session<'_>) -> Result<Answer> {
     let (mut text, mut statements, mut citations) = (String::new(), Vec::new(), Vec::new());
-    let is_sure = answers.first().is_some_and(|best| best.probability >= SURE);
+    let states = |place: &Place| grounding::can_state(asked, &quotable.citation(*place).quote);
+    let is_sure =
+        answers.first().is_some_and(|best| best.probability >= SURE && best.places.first().is_none_or(states));
     let verdict = if is_sure { Support::Supported } else { Support::Quoted };
     let is_short = session.settings.answer_form == AnswerForm::Short;
     // An option of the question may be in no sentence.

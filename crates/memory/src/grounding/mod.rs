@@ -18,6 +18,7 @@ mod passage;
 pub mod prompt;
 mod question;
 mod reading;
+mod stated;
 mod values;
 mod verdict;
 #[cfg(test)]
@@ -37,6 +38,7 @@ pub use measure::{ReliabilityBin, auroc, brier, reliability};
 pub use occurrences::occurrences;
 pub use question::Kind;
 pub use reading::{READING_SIGNALS, Reading, Signals};
+pub use stated::can_state;
 pub use verdict::{Checks, Judge, PairScore, Verdict, verify};
 pub use words::normal_form;
 
