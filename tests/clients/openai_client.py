@@ -146,3 +146,50 @@ assert kinds[:2] == ["url_citation", "file_citation"], response
 events = list(client.responses.create(model=corpus.MODEL, input=corpus.QUESTION, stream=True))
 assert events[-1].response.output_text == message.content, events
 assert any(event.type == "response.output_text.annotation.added" for event in events), events
+
+# Files, vector stores and file_search.
+words = b"The old lamp stood in the hall. The lamp was made of green glass. Tom bought it in Lisbon."
+file = client.files.create(file=("lamp.txt", words), purpose="assistants")
+assert client.files.content(file.id).read() == words and file.id in [known.id for known in client.files.list()]
+store = client.vector_stores.create(name="lamp notes")
+attached = client.vector_stores.files.create_and_poll(vector_store_id=store.id, file_id=file.id)
+assert attached.status == "completed", attached
+assert client.vector_stores.retrieve(store.id).file_counts.completed == 1
+found = list(client.vector_stores.search(store.id, query="What was the lamp made of?"))
+assert found[0].filename == "lamp.txt" and "green glass" in found[0].content[0].text, found
+search = {"type": "file_search", "vector_store_ids": [store.id]}
+searched = client.responses.create(model=MODEL, input="What was the lamp made of?", tools=[search], include=["file_search_call.results"])
+assert searched.output[0].type == "file_search_call" and searched.output[0].results[0].file_id == file.id, searched
+assert "green glass" in searched.output_text, searched
+cited = searched.output[-1].content[0].annotations[0]
+assert (cited.type, cited.file_id) == ("file_citation", file.id), searched
+with client.responses.stream(model=MODEL, input="What was the lamp made of?", tools=[search]) as stream:
+    assert any(event.type == "response.file_search_call.completed" for event in stream)
+client.vector_stores.files.delete(file.id, vector_store_id=store.id)
+batch = client.vector_stores.file_batches.create_and_poll(store.id, file_ids=[file.id])
+assert batch.status == "completed" and batch.file_counts.completed == 1, batch
+client.vector_stores.delete(store.id)
+client.files.delete(file.id)
+refused(openai.NotFoundError, "not_found", lambda: client.files.retrieve(file.id))
+
+# Conversations.
+conversation = client.conversations.create(metadata={"a": "b"}, items=[{"type": "message", "role": "user", "content": "Good morning."}])
+client.responses.create(model=MODEL, input="Say hello.", conversation=conversation.id, max_output_tokens=8)
+roles = [item.role for item in client.conversations.items.list(conversation.id, order="asc")]
+assert roles == ["user", "user", "assistant"], roles
+assert client.conversations.update(conversation.id, metadata={"c": "d"}).metadata == {"c": "d"}
+assert client.conversations.delete(conversation.id).deleted
+
+# Batches: one bad line does not end the others.
+bodies = [{"model": MODEL, "max_tokens": 4, "messages": QUESTION} for _ in range(2)]
+calls = [{"custom_id": str(n), "method": "POST", "url": "/v1/chat/completions", "body": body} for n, body in enumerate(bodies)]
+lines = "\n".join([*map(json.dumps, calls), "no json"]).encode()
+file = client.files.create(file=("calls.jsonl", lines), purpose="batch")
+batch = client.batches.create(input_file_id=file.id, endpoint="/v1/chat/completions", completion_window="24h")
+while batch.status not in ("completed", "failed", "cancelled"):
+    batch = client.batches.retrieve(batch.id)
+assert (batch.status, batch.request_counts.completed, batch.request_counts.failed) == ("completed", 2, 1), batch
+replies = [json.loads(line) for line in client.files.content(batch.output_file_id).text.splitlines()]
+assert {reply["custom_id"] for reply in replies} == {"0", "1"}, replies
+assert all(reply["response"]["body"]["choices"][0]["message"]["content"] for reply in replies), replies
+assert "line 3" in client.files.content(batch.error_file_id).text
