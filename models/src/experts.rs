@@ -16,7 +16,7 @@ use crate::weights::Weights;
 pub(crate) struct Experts {
     /// `[E, H]`, in `f32` whatever the precision of the others: rounding would send tokens elsewhere.
     router: Weight,
-    experts: Vec<Expert>,
+    all: Vec<Expert>,
     routing: Routing,
 }
 
@@ -58,7 +58,7 @@ impl Experts {
         let packed = Matrix::pack(Format::F32, routing.experts, hidden, &bytes);
         Ok(Experts {
             router: Weight::Packed(packed.map_err(|source| ModelError::Matrix { name: router, source })?),
-            experts: (0..routing.experts).map(expert).collect::<Result<_>>()?,
+            all: (0..routing.experts).map(expert).collect::<Result<_>>()?,
             routing,
         })
     }
@@ -70,14 +70,14 @@ impl Experts {
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
         let (count, hidden) = x.dims2()?;
         let logits = self.router.product(x, None, Epilogue::None)?.to_vec2::<f32>()?; // [N, E]
-        let mut assigned: Vec<Vec<(u32, f32)>> = vec![Vec::new(); self.experts.len()];
+        let mut assigned: Vec<Vec<(u32, f32)>> = vec![Vec::new(); self.all.len()];
         for (row, logits) in logits.into_iter().enumerate() {
             for (expert, share) in route(&logits, self.routing) {
                 assigned[expert].push((row as u32, share));
             }
         }
         let mut sums = vec![0f32; count * hidden];
-        for (expert, rows) in self.experts.iter().zip(&assigned).filter(|(_, rows)| !rows.is_empty()) {
+        for (expert, rows) in self.all.iter().zip(&assigned).filter(|(_, rows)| !rows.is_empty()) {
             let ids: Vec<u32> = rows.iter().map(|(row, _)| *row).collect();
             let out = expert.forward(&ops::pick_rows(x, &ids)?)?.flatten_all()?.to_vec1::<f32>()?;
             for ((row, share), out) in rows.iter().zip(out.chunks_exact(hidden)) {
@@ -90,7 +90,7 @@ impl Experts {
 
     /// All matrices.
     pub fn weights(&self) -> impl Iterator<Item = &Weight> {
-        self.experts.iter().flat_map(|expert| [&expert.gate_up, &expert.down]).chain([&self.router])
+        self.all.iter().flat_map(|expert| [&expert.gate_up, &expert.down]).chain([&self.router])
     }
 }
 
