@@ -60,8 +60,7 @@ fn a_key_is_needed_where_others_can_reach_the_port() {
 fn the_memory_of_an_unloaded_model_is_given_back() {
     const SLACK: u64 = 44 << 20;
     let Some(home) = Home::new("serve-unload") else { return };
-    let file = home.get(&["models", "path", "smollm2-135m-instruct"]);
-    let named = format!("mine={}", file.trim());
+    let named = format!("mine={}", gguf(&home));
     let serving = Serving::start(&home, &["--model-file", &named]);
     let generate = |body: Value| serving.post("/api/generate", &body);
     let prompt = "word ".repeat(4000);
@@ -109,8 +108,13 @@ fn the_ollama_client_works() {
     let Some(python) = clients() else { return };
     let Some(home) = Home::new("serve-ollama") else { return };
     let serving = Serving::start(&home, &[]);
-    let file = home.get(&["models", "path", "smollm2-135m-instruct"]);
-    client(&python, "ollama_client.py", &[&format!("http://{}", serving.address), file.trim()], &home);
+    client(&python, "ollama_client.py", &[&format!("http://{}", serving.address), &gguf(&home)], &home);
+}
+
+/// The path of the default model's file.
+fn gguf(home: &Home) -> String {
+    let shown = home.get(&["models", "path", "smollm2-135m-instruct"]);
+    home.data().join(shown.trim().trim_start_matches("~/data/")).display().to_string()
 }
 
 #[test]
