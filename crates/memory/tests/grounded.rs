@@ -1,11 +1,12 @@
 //! Answers that are chosen from the evidence, and verdicts on the statements of any answer.
 
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use calls::{AdapterChoice, Finish, OnText, Scripted, ScriptedScorer, reading};
+use calls::{AdapterChoice, Finish, OnText, OutputFormat, Scripted, ScriptedScorer, reading};
 use memory::direct::Direct;
 use memory::grounding::NOT_THERE;
-use memory::rag::Rag;
+use memory::rag::{self, Rag};
 use memory::{AnswerForm, Event, Profile, Settings, Statement, Support};
 
 use crate::rules::Rules;
@@ -199,6 +200,41 @@ fn a_model_that_is_trained_to_read_writes_the_answer_and_the_source_is_quoted() 
 }
 
 #[test]
+fn an_answer_of_another_type_than_the_question_asks_for_is_chosen_again() {
+    let settings = Settings { answer_form: AnswerForm::Sentence, ..small() };
+    let greedy = (0..5).fold(Scripted::new(CONTEXT_TOKENS), |script, _| script.answer("answer.read", "Paris"));
+    let caller = greedy.with_adapter(reading::ADAPTER).answer("answer.read", "900 crowns");
+    let answer = lighthouse().ask("How much did the lamp cost?", &caller, &settings).answer.expect("a reply is enough");
+    assert_eq!(answer.short.as_deref(), Some("900 crowns"));
+    let formats = calls_of("answer.read", &caller).into_iter().map(|call| call.output_format);
+    let choices: Vec<Vec<String>> = formats
+        .filter_map(|format| match format {
+            OutputFormat::Choice(spans) => Some(spans),
+            _ => None,
+        })
+        .collect();
+    assert!(!choices.is_empty() && choices.iter().flatten().all(|span| span.contains("crowns")), "{choices:?}");
+    // Words that have no number may still be when something happened.
+    let caller = reader("In November");
+    lighthouse().ask("When did the storm come?", &caller, &settings).answer.expect("a reply is enough");
+    assert!(calls_of("answer.read", &caller).iter().all(|call| matches!(call.output_format, OutputFormat::Text)));
+}
+
+#[test]
+fn a_model_that_is_trained_to_read_chooses_blocks_from_more_pages() {
+    let pages: Vec<String> = (1..=12).map(|day| format!("On day {day} Ada Brook wrote about the boats.")).collect();
+    let pages: Vec<&str> = pages.iter().map(String::as_str).collect();
+    let scratch = Scratch::new();
+    scratch.ingest(&[document("log.txt", &pages)], &script(&[]), &paper()).expect("nothing is called");
+    let caller = reader("the boats");
+    let settings = small().with_options(rag::Options { k: 1 });
+    scratch.ask("What did Ada Brook write about?", &caller, &settings).answer.expect("a reply is enough");
+    let prompts = calls_of("answer.read", &caller).into_iter().map(|call| call.prompt.messages()[1].content.clone());
+    let lines: HashSet<String> = prompts.flat_map(|text| text.lines().map(str::to_owned).collect::<Vec<_>>()).collect();
+    assert_eq!(lines.iter().filter(|line| line.contains("Ada Brook wrote")).count(), 4, "{lines:?}");
+}
+
+#[test]
 fn a_model_that_is_trained_to_read_may_find_nothing() {
     let settings = Settings { answer_form: AnswerForm::Sentence, ..small() };
     let caller = reader(reading::NOT_FOUND);
@@ -352,5 +388,5 @@ fn the_words_decide_where_the_judge_gives_no_word() {
     assert!(answer.statements.iter().all(|statement| statement.verdict == Support::Supported), "{answer:?}");
     assert!(fallbacks(&events).iter().all(|(step, _)| *step == "answer.verify") && !fallbacks(&events).is_empty());
     let call = &calls_of("answer.verify", &cut)[0];
-    assert_eq!(call.output_format, calls::OutputFormat::Choice(vec!["yes".into(), "no".into()]));
+    assert_eq!(call.output_format, OutputFormat::Choice(vec!["yes".into(), "no".into()]));
 }

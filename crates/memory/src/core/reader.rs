@@ -1,8 +1,9 @@
 //! Short answers by a model that is trained to read them: the adapter [`reading::ADAPTER`] of a small model.
 //!
 //! The model reads the blocks of the evidence that match the question best, each in a call of its own and all in one more,
-//! under the prompt of its training, and writes the answer or that the documents do not have it. The most probable reading
-//! is the answer. The probability that there is one combines the model's own with the one fitted on the evidence
+//! under the prompt of its training, and writes the answer or that the documents do not have it. Where the question asks for
+//! a number or a sum and the answer has none, it chooses among the spans of these blocks that have. The most probable reading is
+//! the answer. The probability that there is one combines the model's own with the one fitted on the evidence
 //! ([`crate::grounding`]): the mean of their log-odds.
 
 use std::sync::Arc;
@@ -14,9 +15,9 @@ use calls::{AdapterChoice, Agent, Call, OutputFormat, Prompt, Reply, Sampling, S
 use crate::core::error::Result;
 use crate::core::quotable::Quotable;
 use crate::core::session::{Ask, Session};
-use crate::core::span::is_polar;
+use crate::core::span::{is_polar, one_line};
 use crate::grounding::{
-    self, Block, Chosen, Draft, Place, ShortAnswer, Signals, blocks, logistic, normal_form, occurrences,
+    self, AnswerType, Block, Chosen, Draft, Place, ShortAnswer, Signals, blocks, logistic, normal_form, occurrences,
 };
 
 const STEP: &str = "answer.read";
@@ -26,6 +27,9 @@ const READ: usize = 5;
 
 /// Blocks that are read together.
 const JOINT: usize = 3;
+
+/// Spans that the model chooses among where its answer is not of the type that the question asks for.
+const SPANS: usize = 16;
 
 /// What a unit of BM25 counts beside a unit of log-probability when readings of several blocks are compared.
 const RANK_WEIGHT: f64 = 0.1;
@@ -71,13 +75,25 @@ pub(crate) async fn read(question: &str, quotable: &Quotable, session: &Session<
     let replies =
         try_join_all(shown.iter().map(|blocks| session.send(call(question, blocks, &evidence, session)))).await?;
     let first_score = best.first().map_or(1.0, |block| block.score.max(f64::MIN_POSITIVE));
-    let readings: Vec<Reading<'_>> =
+    let mut readings: Vec<Reading<'_>> =
         shown.into_iter().zip(&replies).filter_map(|(blocks, reply)| Reading::new(blocks, reply)).collect();
     if readings.is_empty() {
         return Ok(None);
     }
-    let best = readings.iter().max_by(|a, b| a.is_found().cmp(&b.is_found()).then(a.weight().total_cmp(&b.weight())));
     let draft = Draft::new(question, &texts);
+    if let Some(required) = AnswerType::of(question).filter(|required| required.is_required()) {
+        for reading in readings.iter_mut().filter(|reading| reading.is_found() && !required.is_in(&reading.text)) {
+            let spans = spans(required, reading.blocks, &draft);
+            let call = call(question, reading.blocks, &evidence, session);
+            if !spans.is_empty() {
+                let reply = session.send(Call { output_format: OutputFormat::Choice(spans), ..call }).await?;
+                if let Some(chosen) = Reading::new(reading.blocks, &reply) {
+                    *reading = chosen;
+                }
+            }
+        }
+    }
+    let best = readings.iter().max_by(|a, b| a.is_found().cmp(&b.is_found()).then(a.weight().total_cmp(&b.weight())));
     let not_found = best.map_or(1.0, |best| best.not_found);
     let fitted = draft.choose(None).answerable;
     let answerable = fitted.map(|fitted| logistic((log_odds(fitted) - log_odds(not_found)) / 2.0));
@@ -109,6 +125,14 @@ pub(crate) async fn read(question: &str, quotable: &Quotable, session: &Session<
     let readings = found.iter().map(rating).collect();
     let answers = found.into_iter().map(|(answer, _)| answer).take(1).collect();
     Ok(Some(Chosen { answers, answerable, margin: None, readings }))
+}
+
+/// The spans of some blocks that have what the question asks for, best first.
+fn spans(required: AnswerType, blocks: &[Block], draft: &Draft) -> Vec<String> {
+    let is_shown = |place: &Place| blocks.iter().any(|block| block.place.holds(place));
+    let candidates = draft.candidates().iter().filter(|candidate| candidate.places.iter().any(is_shown));
+    let of_type = candidates.filter(|candidate| required.is_in(&candidate.text));
+    of_type.take(SPANS).map(|candidate| one_line(&candidate.text)).collect()
 }
 
 fn call(question: &str, blocks: &[Block], evidence: &[(&str, &str)], session: &Session<'_>) -> Call {

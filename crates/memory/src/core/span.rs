@@ -38,6 +38,11 @@ pub(crate) fn applies(session: &Session<'_>) -> bool {
         }
 }
 
+/// Whether the responder is shown blocks of the evidence one by one, whatever the number of pages.
+pub(crate) fn reads_blocks(session: &Session<'_>) -> bool {
+    applies(session) && reader::is_there(session)
+}
+
 /// The probability from which the best span is taken without a reply of the model.
 const CLEAR: f64 = 0.8;
 

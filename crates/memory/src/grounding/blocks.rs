@@ -5,9 +5,11 @@ use std::ops::Range;
 
 use super::candidates::Place;
 use super::content_words;
+use super::question::Question;
+use super::typed::AnswerType;
 use crate::core::cite::sentences;
 
-/// A paragraph shorter than this, in bytes, is joined with the next one.
+/// A paragraph shorter than this, in bytes, is joined with the next one, and the last one with that before it.
 const SHORT: usize = 400;
 
 /// A block that would be longer than this, in bytes, ends before the next sentence.
@@ -21,33 +23,40 @@ const B: f64 = 0.75;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Block {
     pub place: Place,
-    /// BM25 of the question's content words, over the blocks of the evidence.
+    /// BM25 of the question's content words and of the type of its answer, over the blocks of the evidence.
     pub score: f64,
 }
 
-/// The blocks of evidence texts, each text with its heading, which counts for the rank of each of its blocks; best first.
+/// The blocks of evidence texts, each text with its heading, which counts for the rank of each of its blocks; best first, and those
+/// last that lack what the type of the question requires.
 pub fn blocks(question: &str, evidence: &[(&str, &str)]) -> Vec<Block> {
     let cut = evidence.iter().enumerate().flat_map(|(text, (_, whole))| {
         paragraphs(whole).into_iter().map(move |range| Place { text, start: range.start, end: range.end })
     });
     let places: Vec<Place> = cut.collect();
-    let counted: Vec<HashMap<String, f64>> = places
+    let asked = Question::parse(question);
+    let answer = AnswerType::parsed(&asked);
+    let terms: HashSet<String> = asked.terms.into_iter().chain(asked.focus).collect();
+    let counted: Vec<Counted> = places
         .iter()
         .map(|place| {
             let (heading, whole) = evidence[place.text];
+            let text = &whole[place.start..place.end];
             let mut counts = HashMap::new();
-            for stem in [heading, &whole[place.start..place.end]].into_iter().flat_map(content_words) {
+            for stem in [heading, text].into_iter().flat_map(content_words) {
                 *counts.entry(stem).or_default() += 1.0;
             }
-            counts
+            Counted { counts, has_type: answer.is_some_and(|answer| answer.is_in(text)) }
         })
         .collect();
-    let asked: HashSet<String> = content_words(question).into_iter().collect();
-    let scores = bm25(&asked, &counted);
-    let mut blocks: Vec<Block> = places.into_iter().zip(scores).map(|(place, score)| Block { place, score }).collect();
+    let scores = bm25(&terms, &counted);
+    let is_required = answer.is_some_and(AnswerType::is_required);
+    let fits = counted.iter().map(|block| block.has_type || !is_required);
+    let blocks = places.into_iter().zip(scores).map(|(place, score)| Block { place, score });
+    let mut blocks: Vec<(Block, bool)> = blocks.zip(fits).collect();
     // Stable: of equals the earlier block is first, because evidence comes in the order of retrieval.
-    blocks.sort_by(|a, b| b.score.total_cmp(&a.score));
-    blocks
+    blocks.sort_by(|(a, a_fits), (b, b_fits)| b_fits.cmp(a_fits).then(b.score.total_cmp(&a.score)));
+    blocks.into_iter().map(|(block, _)| block).collect()
 }
 
 /// Paragraphs of a text, short ones joined and long ones cut between sentences.
@@ -59,6 +68,12 @@ fn paragraphs(text: &str) -> Vec<Range<usize>> {
             _ => blocks.push(sentence),
         }
     }
+    if let [.., before, last] = &mut blocks[..]
+        && last.len() < SHORT
+    {
+        before.end = last.end;
+        blocks.pop();
+    }
     blocks
 }
 
@@ -68,22 +83,34 @@ fn ends(text: &str, block: &Range<usize>, next: &Range<usize>) -> bool {
     block.len() >= SHORT && between.matches('\n').count() >= 2
 }
 
-fn bm25(asked: &HashSet<String>, documents: &[HashMap<String, f64>]) -> Vec<f64> {
-    let all = documents.len() as f64;
-    let lengths: Vec<f64> = documents.iter().map(|counts| counts.values().sum()).collect();
+/// A block, counted.
+struct Counted {
+    counts: HashMap<String, f64>,
+    /// Whether it has something of the type of the answer, which counts as one more word of the question.
+    has_type: bool,
+}
+
+/// A block has at least half of the mean length here: one sentence is hardly better than a sentence in its paragraph.
+fn bm25(asked: &HashSet<String>, blocks: &[Counted]) -> Vec<f64> {
+    let all = blocks.len() as f64;
+    let lengths: Vec<f64> = blocks.iter().map(|block| block.counts.values().sum()).collect();
     let mean = (lengths.iter().sum::<f64>() / all).max(1.0);
-    let mut scores = vec![0.0; documents.len()];
+    let mut scores = vec![0.0; blocks.len()];
+    let mut add = |count: &dyn Fn(&Counted) -> f64| {
+        let with = blocks.iter().filter(|block| count(block) > 0.0).count() as f64;
+        let idf = (1.0 + (all - with + 0.5) / (with + 0.5)).ln();
+        for ((score, block), length) in scores.iter_mut().zip(blocks).zip(&lengths) {
+            let count = count(block);
+            *score += idf * count * (K1 + 1.0) / (count + K1 * (1.0 - B + B * length.max(mean / 2.0) / mean));
+        }
+    };
     // In a fixed order, so that sums of floats are the same in every run.
     let mut asked: Vec<&String> = asked.iter().collect();
     asked.sort();
     for term in asked {
-        let with = documents.iter().filter(|counts| counts.contains_key(term)).count() as f64;
-        let idf = (1.0 + (all - with + 0.5) / (with + 0.5)).ln();
-        for ((score, counts), length) in scores.iter_mut().zip(documents).zip(&lengths) {
-            let count = counts.get(term).copied().unwrap_or(0.0);
-            *score += idf * count * (K1 + 1.0) / (count + K1 * (1.0 - B + B * length / mean));
-        }
+        add(&|block| block.counts.get(term).copied().unwrap_or(0.0));
     }
+    add(&|block| f64::from(u8::from(block.has_type)));
     scores
 }
 
@@ -100,7 +127,7 @@ mod tests {
         let lengths: Vec<usize> = blocks.iter().map(Range::len).collect();
         assert!(text[blocks[0].clone()].ends_with("Jim slept well.") && blocks[0].start == 0, "{lengths:?}");
         assert!(text[blocks[1].clone()].starts_with("She ran."), "{lengths:?}");
-        assert!(lengths.iter().all(|length| *length <= LONG) && blocks.len() == 5, "{lengths:?}");
+        assert!(lengths.iter().all(|length| *length <= LONG + SHORT) && blocks.len() == 4, "{lengths:?}");
         assert!(blocks[2..].iter().all(|block| text[block.clone()].ends_with("mill.")), "{lengths:?}");
     }
 
@@ -110,6 +137,27 @@ mod tests {
         let blocks = blocks("What did Jim sell?", &texts);
         assert_eq!(blocks.iter().map(|block| block.place.text).collect::<Vec<_>>(), [1, 0]);
         assert!(blocks[0].score > blocks[1].score && blocks[1].score > 0.0);
+    }
+
+    #[test]
+    fn a_short_block_is_no_better_than_a_sentence_in_its_paragraph() {
+        let long = "Jim sold the watch. The stairs were dark, the rooms were cold, and it rained for days.".repeat(4);
+        let texts = [("", "Out of his trance Jim woke."), ("", long.as_str())];
+        assert_eq!(blocks("What did Jim sell?", &texts)[0].place.text, 1);
+    }
+
+    #[test]
+    fn the_type_of_the_answer_counts_as_a_word_of_the_question() {
+        let first = |question: &str, texts: &[(&str, &str)]| blocks(question, texts)[0].place.text;
+        let sale = [("", "Will you buy my hair? asked Della."), ("", "\"Twenty dollars,\" said Madame to Della.")];
+        assert_eq!(first("How much money did Della get?", &sale), 1);
+        let age = [("", "Jim wore an old hat on his head."), ("", "Poor Jim was only twenty-two years.")];
+        assert_eq!(first("How old was Jim?", &age), 1);
+        let old = [("", "How old was Jim's coat? Jim asked."), ("", "It rained."), ("", "He was twenty-two.")];
+        assert_eq!(first("How old was Jim?", &old), 2, "no other block can have the answer");
+        let distance = [("", "Jim ran home to eat his dinner."), ("", "Jim ran two miles in the rain.")];
+        assert_eq!(first("How far did Jim run?", &distance), 1);
+        assert_eq!(first("Where did Jim run?", &distance), 0, "of equals the first");
     }
 
     #[test]

@@ -19,6 +19,7 @@ pub mod prompt;
 mod question;
 mod reading;
 mod stated;
+mod typed;
 mod values;
 mod verdict;
 #[cfg(test)]
@@ -39,6 +40,7 @@ pub use occurrences::occurrences;
 pub use question::Kind;
 pub use reading::{READING_SIGNALS, Reading, Signals};
 pub use stated::can_state;
+pub use typed::AnswerType;
 pub use verdict::{Checks, Judge, PairScore, Verdict, verify};
 pub use words::normal_form;
 

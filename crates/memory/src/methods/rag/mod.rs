@@ -1,7 +1,8 @@
 //! Retrieval-augmented generation, the baseline: the nearest pages and one call.
 //!
 //! Pages are searched by meaning and by words, and their scores are combined ([`store::fuse::by_score`]); a page is
-//! indexed alone, without a header. The baseline of the GAM paper takes the top 5 pages of 2,048 tokens.
+//! indexed alone, without a header. The baseline of the GAM paper takes the top 5 pages of 2,048 tokens. A model with an
+//! adapter for reading is shown the best blocks of [`READ_PAGES`] times as many pages instead.
 
 use calls::{Agent, Stability};
 use futures_util::future::LocalBoxFuture;
@@ -21,9 +22,14 @@ use crate::core::outcome::Answer;
 use crate::core::preparation::{Missing, Progress};
 use crate::core::session::Session;
 use crate::core::settings::Settings;
+use crate::core::span;
 
 /// The method.
 pub struct Rag;
+
+/// How many times [`Options::k`] pages a model with an adapter for reading chooses its blocks from: a block is found by words that
+/// its page has few of.
+const READ_PAGES: usize = 4;
 
 /// Options of retrieval-augmented generation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -100,13 +106,16 @@ impl Method for Rag {
 /// Answers a question from the nearest pages.
 async fn ask(question: &str, corpus: &Corpus, session: &Session<'_>) -> Result<Answer> {
     let k = session.settings.options::<Options>().k;
+    let reads_blocks = span::reads_blocks(session);
     let library = Library::open(corpus, Layer::Page, Indexed::Content, session.embedder)?;
-    let hits = library.hybrid(question, k, session).await?;
-    let items = hits.iter().map(|hit| Item::page(hit.passage, "search", corpus)).collect::<Result<Vec<_>>>()?;
+    let hits = library.hybrid(question, if reads_blocks { k * READ_PAGES } else { k }, session).await?;
+    let best = hits.iter().take(k);
+    let items = best.map(|hit| Item::page(hit.passage, "search", corpus)).collect::<Result<Vec<_>>>()?;
 
     let bare = answer::question(question, "", Stability::Volatile, session);
     let budget = budget(Agent::Responder, session.prompt_tokens(&bare), bare.max_output_tokens, session);
     let evidence = pack("answer", Agent::Responder, &items, budget, session)?;
     let ask = answer::question(question, &evidence.text, Stability::Volatile, session);
-    answer::respond(question, ask, &evidence.pages, corpus, session).await
+    let pages = if reads_blocks { hits.iter().map(|hit| hit.passage).collect() } else { evidence.pages };
+    answer::respond(question, ask, &pages, corpus, session).await
 }

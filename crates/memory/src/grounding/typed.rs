@@ -1,0 +1,84 @@
+//! What the type of a question requires of its answer.
+
+use super::question::{Kind, Question};
+use super::words::{CURRENCIES, stem, words};
+
+/// What answers to a question have in them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AnswerType {
+    /// A number. "A few" is an answer too, but a rare one.
+    Number,
+    /// A sum of money.
+    Money,
+    /// Often a number. "After the war" is an answer too.
+    Time,
+}
+
+impl AnswerType {
+    /// `None` if any words can be the answer.
+    pub fn of(question: &str) -> Option<AnswerType> {
+        AnswerType::parsed(&Question::parse(question))
+    }
+
+    pub(super) fn parsed(question: &Question) -> Option<AnswerType> {
+        match question.kind {
+            Kind::Amount if question.terms.iter().any(|term| is_among(term, &MONEY)) => Some(AnswerType::Money),
+            Kind::Amount | Kind::Count | Kind::Share => Some(AnswerType::Number),
+            Kind::Time => Some(AnswerType::Time),
+            _ => None,
+        }
+    }
+
+    /// Whether hardly any answer lacks it.
+    pub fn is_required(self) -> bool {
+        self != AnswerType::Time
+    }
+
+    /// Whether a text has something of the type.
+    pub fn is_in(self, text: &str) -> bool {
+        let words = words(text);
+        match self {
+            AnswerType::Number | AnswerType::Time => words.iter().any(|word| word.number),
+            AnswerType::Money => {
+                let mut stems = words.iter().filter_map(|word| word.stem.as_ref());
+                text.contains(CURRENCIES) || stems.any(|stem| is_among(stem, &CURRENCY_NAMES))
+            }
+        }
+    }
+}
+
+/// Words that make "how much" ask for money.
+const MONEY: [&str; 10] = ["money", "cost", "pay", "price", "earn", "spend", "sell", "buy", "worth", "charge"];
+
+const CURRENCY_NAMES: [&str; 10] =
+    ["dollar", "cent", "euro", "pound", "shilling", "pence", "crown", "franc", "yen", "rupee"];
+
+/// Whether a stem is that of one of these words.
+fn is_among(found: &str, words: &[&str]) -> bool {
+    words.iter().any(|word| stem(word).is_some_and(|stem| stem == found))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_question_tells_what_its_answer_has_in_it() {
+        let of = AnswerType::of;
+        assert_eq!(of("How much money did Della get?"), Some(AnswerType::Money));
+        assert_eq!(of("How much did she pay for the chain?"), Some(AnswerType::Money));
+        assert_eq!(of("How much snow fell?"), Some(AnswerType::Number));
+        assert_eq!(of("How many combs were there?"), Some(AnswerType::Number));
+        assert_eq!(of("When did it rain?"), Some(AnswerType::Time));
+        assert_eq!((of("Who sold it?"), of("How did he sell it?")), (None, None));
+    }
+
+    #[test]
+    fn sums_have_a_sign_or_the_name_of_a_currency() {
+        for sum in ["$1.87", "twenty dollars", "Ten Shillings", "a few cents"] {
+            assert!(AnswerType::Money.is_in(sum), "{sum}");
+        }
+        assert!(!AnswerType::Money.is_in("87 combs") && AnswerType::Number.is_in("87 combs"));
+        assert!(!AnswerType::Number.is_in("a sight at the looks of it"));
+    }
+}
