@@ -13,8 +13,8 @@ use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 use launch::flags::{GlobalFlags, STYLES};
 
-pub use asking::{Ask, CacheChoice, Documents, Ingest, MethodChoice, MethodList, SearchChoice};
-pub use managing::{Bundle, BundleCommand, Corpus, Doctor, Keys, Methods, Model, Models};
+pub use asking::{Ask, Ingest, MethodChoice};
+pub use managing::{Bundle, BundleCommand, Corpus, Doctor, Keys, Methods, Models};
 pub use serving::{LoadChoice, Mcp, Serve};
 
 const AFTER_HELP: &str = "\
