@@ -77,7 +77,7 @@ pub fn run(ask: &Ask, global: &GlobalFlags) -> Result<ExitCode> {
         eprintln!("method {}: {why}", session.settings.method);
     }
     if std::io::stderr().is_terminal() && !ask.json {
-        eprintln!("asking {} by {} …", session.caller.model(calls::Agent::Responder), session.settings.method);
+        eprintln!("asking {} by {} …", session.caller.models().model(calls::Agent::Responder), session.settings.method);
     }
     let began = Instant::now();
     let answer = Answer { chosen, ..answer(&ask.question, &corpora, &name, session)? };

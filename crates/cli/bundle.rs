@@ -11,7 +11,7 @@ use indicatif::HumanBytes;
 use launch::failure::refusal;
 use launch::flags::{AdapterFlag, GlobalFlags};
 use launch::output::{counted, print_line, print_table};
-use launch::{home, loader, typed_model};
+use launch::{fetching, home, typed_model};
 use models::adapter::Adapter;
 use models::fetch::{Resolved, bundled_folder, licence_named, resolve};
 use models::manifest::Format;
@@ -117,7 +117,7 @@ impl Making<'_> {
     }
 
     fn add_model(&self, writer: &mut Writer, typed: &str) -> Result<Part> {
-        let fetched = loader::fetched(typed, self.global)?;
+        let fetched = fetching::fetched(typed, self.global)?;
         let entry = fetched.entry().with_context(|| format!("{typed} has no weights"))?;
         let resolved = resolve(typed)?;
         let is_file = fetched.format == Format::Gguf;
@@ -162,7 +162,7 @@ fn add_adapter(writer: &mut Writer, flag: &AdapterFlag, global: &GlobalFlags) ->
         return Ok(Part { default: flag.to_string(), entry: String::new(), licence: String::new() });
     };
     let folder = format!("adapters/{name}");
-    let path = &loader::adapter_path(path, global)?;
+    let path = &fetching::adapter_path(path, global)?;
     let files = Adapter::files(path);
     let mut entry = folder.clone();
     for file in &files {

@@ -10,7 +10,7 @@ use launch::flags::{GlobalFlags, Gpu};
 use launch::output::{print_line, print_table};
 use launch::plan::{MIN_KV_TOKENS, Place, Plan, free_bytes};
 use launch::progress::Downloads;
-use launch::{home, loader};
+use launch::{fetching, home, loader};
 use models::fetch::{
     FetchOptions, Fetched, HubName, Named, Progress, Resolved, State, Verdict, list, list_named, locate, locate_named,
     remove, remove_named, resolve, verify, verify_named,
@@ -190,14 +190,14 @@ fn pull(model: &Managed, options: &FetchOptions) -> Result<()> {
         return print_line(format_args!("{model} is already installed: {path}"));
     }
     let fetched = match model {
-        Managed::Known(choice) => loader::bring(*choice, options)?,
+        Managed::Known(choice) => fetching::bring(*choice, options)?,
         Managed::Named(name) if options.local.is_some() => {
             return Err(refusal(
                 format!("--from is for models that `memlocal models list` knows, and {name} is none"),
                 "name the path itself instead: --model PATH",
             ));
         }
-        Managed::Named(name) => loader::bring_named(name, options)?,
+        Managed::Named(name) => fetching::bring_named(name, options)?,
     };
     print_line(format_args!("fetched {model} {}", fetched.source))
 }

@@ -6,7 +6,7 @@
 use candle_core::{DType, Device, Tensor};
 use half::f16;
 use half::vec::HalfBitsVecExt;
-use kernels::attention::{Heads, KEYS, PagedSequence, Placed};
+use kernels::attention::{KEYS, PagedSequence, Placed};
 use kernels::epilogue::Epilogue;
 use kernels::low_rank;
 use kernels::memory::retain_blocks;
@@ -15,6 +15,8 @@ use kernels::rope::RopeTable;
 use kernels::sample::{Draw, Drawn};
 use kernels::weight::Weight;
 
+use crate::adapter::{Adapter, Projection};
+use crate::block_norms::BlockNorms;
 use crate::error::{ModelError, Result};
 use crate::experts::Experts;
 use crate::interleaved::interleaved_row;
@@ -40,7 +42,7 @@ pub struct Decoder {
     norm: Tensor,
     head: Option<Weight>,
     rope: RopeTable,
-    pub(crate) adapters: Vec<LoadedAdapter>,
+    adapters: Vec<LoadedAdapter>,
     device: Device,
 }
 
@@ -208,6 +210,22 @@ pub struct Batch<'a> {
     pub wanted: &'a [Option<Vec<u32>>],
 }
 
+impl Batch<'_> {
+    /// Checks that every token is below the size of the vocabulary, and every position below the number of positions.
+    ///
+    /// # Errors
+    /// [`ModelError::Config`] with the first that is not.
+    pub fn check(&self, vocab: usize, positions: usize) -> Result<()> {
+        if let Some(token) = self.tokens.iter().find(|token| **token as usize >= vocab) {
+            return Err(ModelError::config(format!("token {token} of a vocabulary of {vocab}")));
+        }
+        match self.positions.iter().find(|position| **position as usize >= positions) {
+            Some(position) => Err(ModelError::config(format!("position {position} of a context of {positions}"))),
+            None => Ok(()),
+        }
+    }
+}
+
 /// What a batch comes to.
 #[derive(Debug)]
 pub struct Output {
@@ -269,6 +287,23 @@ impl Decoder {
         &self.device
     }
 
+    /// Loads an adapter for this network; returns its number, counted from 0.
+    ///
+    /// # Errors
+    /// As [`Adapter::check`]; if the device is out of memory.
+    pub fn adapt(&mut self, adapter: &Adapter) -> Result<usize> {
+        self.adapters.push(LoadedAdapter::load(adapter, &self.spec, &self.device)?);
+        Ok(self.adapters.len() - 1)
+    }
+
+    /// Bytes of the matrices of an adapter.
+    ///
+    /// # Panics
+    /// If it was not loaded.
+    pub fn adapter_bytes(&self, adapter: usize) -> usize {
+        self.adapters[adapter].bytes()
+    }
+
     /// Bytes that the packed weights take.
     pub fn weight_bytes(&self) -> usize {
         let layers = self.layers.iter().map(Layer::weight_bytes).sum::<usize>();
@@ -292,8 +327,8 @@ impl Decoder {
     /// If a row is out of range or has two adapters, or an adapter was not loaded.
     pub fn forward_adapted(&self, batch: Batch<'_>, adapted: &[AdaptedRows], cache: &KvCache) -> Result<Output> {
         retain_blocks();
-        let mut hidden = self.embed(batch.tokens)?; // [N, H]
-        self.check_positions(batch.positions)?;
+        batch.check(self.spec.vocab, self.rope.positions())?;
+        let mut hidden = self.embedding.lookup(batch.tokens, &self.device)?; // [N, H]
         let rows = Placed::new(batch.positions, batch.slots, batch.sequences);
         for (index, (layer, pages)) in self.layers.iter().zip(&cache.layers).enumerate() {
             let block = Block { network: self, index, rows: &rows, adapted };
@@ -316,43 +351,21 @@ impl Decoder {
         // The sums are waited for once a card has been given the rest as well.
         Ok(Output { logits, finite: finite()? })
     }
-
-    fn embed(&self, tokens: &[u32]) -> Result<Tensor> {
-        if let Some(token) = tokens.iter().find(|token| **token as usize >= self.spec.vocab) {
-            return Err(ModelError::config(format!("token {token} of a vocabulary of {}", self.spec.vocab)));
-        }
-        Ok(self.embedding.lookup(tokens, &self.device)?)
-    }
-
-    fn check_positions(&self, positions: &[u32]) -> Result<()> {
-        let most = self.rope.positions();
-        match positions.iter().find(|position| **position as usize >= most) {
-            Some(position) => Err(ModelError::config(format!("position {position} of a context of {most}"))),
-            None => Ok(()),
-        }
-    }
 }
 
 impl Layer {
     fn load(spec: &DecoderSpec, weights: &Weights, index: usize, device: &Device) -> Result<Layer> {
         let name = |part: &str| format!("model.layers.{index}.{part}");
-        let values = |part: &str, len: usize| weights.values(&name(part), &[len]);
-        let vector = |part: &str, len: usize| -> Result<Tensor> { Ok(Tensor::new(values(part, len)?, device)?) };
         let (hidden, heads) = (spec.hidden, spec.heads);
         let bias = if spec.output_bias { Bias::Yes } else { Bias::No };
-        let qk_norm = match spec.qk_norm {
-            true => {
-                Some((vector("self_attn.q_norm.weight", heads.dim)?, vector("self_attn.k_norm.weight", heads.dim)?))
-            }
-            false => None,
-        };
+        let norms = BlockNorms::load(spec, weights, index, device)?;
         Ok(Layer {
-            attention_norm: vector("input_layernorm.weight", hidden)?,
-            qkv: load_qkv(spec, weights, &name("self_attn"), device)?,
-            qk_norm,
+            attention_norm: norms.attention,
+            qkv: load_qkv(spec, weights, index, device)?,
+            qk_norm: norms.heads,
             window: spec.window_of(index),
             output: Linear::load(weights, &name("self_attn.o_proj"), hidden, heads.query_width(), bias, device)?,
-            ffn_norm: vector("post_attention_layernorm.weight", hidden)?,
+            ffn_norm: norms.feed_forward,
             feed_forward: match spec.routing {
                 None => FeedForward::dense(spec, weights, &name("mlp"), device)?,
                 Some(routing) => FeedForward::Experts(Experts::load(spec, routing, weights, &name("mlp"), device)?),
@@ -436,20 +449,16 @@ impl FeedForward {
     }
 }
 
-fn load_qkv(spec: &DecoderSpec, weights: &Weights, name: &str, device: &Device) -> Result<Linear> {
-    let Heads { queries, keys, dim } = spec.heads;
-    let parts = [
-        ("q_proj", queries * dim, spec.rope.interleaved),
-        ("k_proj", keys * dim, spec.rope.interleaved),
-        ("v_proj", keys * dim, false),
-    ];
+fn load_qkv(spec: &DecoderSpec, weights: &Weights, index: usize, device: &Device) -> Result<Linear> {
     let mut matrices = Vec::new();
     let mut bias = Vec::new();
-    for (part, rows, interleaved) in parts {
-        let source = |row: usize| if interleaved { interleaved_row(row, dim) } else { row };
-        matrices.push(weights.weight_reordered(&format!("{name}.{part}.weight"), rows, spec.hidden, source, device)?);
+    for projection in [Projection::Query, Projection::Key, Projection::Value] {
+        let ((rows, cols), name) = (projection.shape(spec), projection.in_layer(index));
+        let interleaved = projection.is_interleaved(spec);
+        let source = |row: usize| if interleaved { interleaved_row(row, spec.heads.dim) } else { row };
+        matrices.push(weights.weight_reordered(&format!("{name}.weight"), rows, cols, source, device)?);
         if spec.qkv_bias {
-            let values = weights.values(&format!("{name}.{part}.bias"), &[rows])?;
+            let values = weights.values(&format!("{name}.bias"), &[rows])?;
             bias.extend((0..rows).map(|row| values[source(row)]));
         }
     }

@@ -8,6 +8,7 @@
 
 pub mod adapter;
 mod backend;
+mod block_norms;
 mod chat;
 mod checkpoint;
 mod decoder;
@@ -41,6 +42,7 @@ mod tokenizer;
 mod weights;
 
 pub use backend::{Backend, DecoderNetwork, EncoderNetwork, Kernels};
+pub use block_norms::BlockNorms;
 pub use chat::{ChatOptions, ChatTemplate};
 pub use checkpoint::{Checkpoint, EmbeddingModel, Footprint, Inspection, LanguageModel};
 pub use decoder::{Batch, Decoder, KvCache, KvPrecision, Output, PAGE_TOKENS};

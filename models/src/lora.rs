@@ -1,10 +1,10 @@
 //! An adapter on the device of a decoder: its changes, stacked as the decoder stacks its projections.
 
+use candle_core::Device;
 use kernels::low_rank::Change;
 use kernels::matmul::LowRankPart;
 
 use crate::adapter::{Adapter, Projection};
-use crate::decoder::Decoder;
 use crate::error::Result;
 use crate::spec::DecoderSpec;
 
@@ -52,15 +52,15 @@ impl Stack {
     }
 }
 
-impl Decoder {
-    /// Loads an adapter for this network; returns its number, counted from 0.
+impl LoadedAdapter {
+    /// Loads an adapter for a network on a device.
     ///
     /// # Errors
     /// As [`Adapter::check`]; if the device is out of memory.
-    pub fn adapt(&mut self, adapter: &Adapter) -> Result<usize> {
-        adapter.check(self.spec())?;
-        let change = |layer: usize, stack: Stack| load(adapter, layer, stack, self);
-        let layers = (0..self.spec().layers).map(|layer| {
+    pub fn load(adapter: &Adapter, spec: &DecoderSpec, device: &Device) -> Result<LoadedAdapter> {
+        adapter.check(spec)?;
+        let change = |layer: usize, stack: Stack| change(adapter, layer, stack, spec, device);
+        let layers = (0..spec.layers).map(|layer| {
             Ok(LayerChanges {
                 qkv: change(layer, Stack::Qkv)?,
                 output: change(layer, Stack::Output)?,
@@ -68,39 +68,11 @@ impl Decoder {
                 down: change(layer, Stack::Down)?,
             })
         });
-        let layers = layers.collect::<Result<_>>()?;
-        self.adapters.push(LoadedAdapter { layers });
-        Ok(self.adapters.len() - 1)
+        Ok(LoadedAdapter { layers: layers.collect::<Result<_>>()? })
     }
 
-    /// Bytes of the matrices of an adapter.
-    ///
-    /// # Panics
-    /// If it was not loaded.
-    pub fn adapter_bytes(&self, adapter: usize) -> usize {
-        self.adapters[adapter].bytes()
-    }
-}
-
-fn load(adapter: &Adapter, layer: usize, stack: Stack, network: &Decoder) -> Result<Option<Change>> {
-    let spec: &DecoderSpec = network.spec();
-    let (mut parts, mut width, mut cols) = (Vec::new(), 0, 0);
-    for projection in stack.projections() {
-        let (rows, inputs) = projection.shape(spec);
-        if let Some(module) = adapter.modules.get(&(layer, *projection)) {
-            let (rank, scale) = (module.rank, module.scale);
-            parts.push(LowRankPart { first: width, rank, scale, a: &module.a, b: &module.b });
-        }
-        (width, cols) = (width + rows, inputs);
-    }
-    if parts.is_empty() {
-        return Ok(None);
-    }
-    Ok(Some(Change::load(cols, width, &parts, network.device())?))
-}
-
-impl LoadedAdapter {
-    fn bytes(&self) -> usize {
+    /// Bytes of its matrices.
+    pub fn bytes(&self) -> usize {
         let all = |layer: &LayerChanges| {
             let stacks = [&layer.qkv, &layer.output, &layer.gate_up, &layer.down];
             stacks.into_iter().flatten().map(Change::bytes).sum::<usize>()
@@ -128,4 +100,26 @@ pub(crate) fn changes<'a>(
 ) -> Vec<(&'a Change, &'a [u32])> {
     let change = |adapted: &'a AdaptedRows| Some((adapters[adapted.adapter].change(layer, stack)?, &adapted.rows[..]));
     adapted.iter().filter_map(change).collect()
+}
+
+fn change(
+    adapter: &Adapter,
+    layer: usize,
+    stack: Stack,
+    spec: &DecoderSpec,
+    device: &Device,
+) -> Result<Option<Change>> {
+    let (mut parts, mut width, mut cols) = (Vec::new(), 0, 0);
+    for projection in stack.projections() {
+        let (rows, inputs) = projection.shape(spec);
+        if let Some(module) = adapter.modules.get(&(layer, *projection)) {
+            let (rank, scale) = (module.rank, module.scale);
+            parts.push(LowRankPart { first: width, rank, scale, a: &module.a, b: &module.b });
+        }
+        (width, cols) = (width + rows, inputs);
+    }
+    if parts.is_empty() {
+        return Ok(None);
+    }
+    Ok(Some(Change::load(cols, width, &parts, device)?))
 }

@@ -52,7 +52,7 @@ pub fn run(bench: &Speed, global: &GlobalFlags) -> Result<()> {
     let page = SpeedReport {
         model: name(&bench.models.model),
         quantise: bench.models.quantise.map(|format| format.to_string()),
-        context_tokens: ours.caller().context_tokens(Agent::Researcher),
+        context_tokens: ours.caller().tokens().context_tokens(Agent::Researcher),
         peer: bench.against.as_deref().map(store::without_secrets),
         preset: bench.preset,
         repetitions: bench.repetitions,

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use eval::{FileDigest, ModelDigest};
+use launch::fetching::{adapter_path, fetched};
 use launch::flags::{AdapterFlag, GlobalFlags};
-use launch::loader::{adapter_path, fetched};
 use launch::typed_model::quantised_name;
 
 /// The digests of a model's files, and its name with its quantisation.

@@ -1,4 +1,4 @@
-//! The traits of inference: replies to calls, vectors of texts.
+//! The traits of inference: replies to calls, what belongs to them, vectors of texts.
 
 use std::ops::Range;
 use std::path::Path;
@@ -7,6 +7,9 @@ use crate::future::BoxFuture;
 use crate::{Agent, Call, CallError, ModelDetails, ModelState, Reply, Scorer, TenantId, WorkflowId};
 
 /// Answers calls. Many may be outstanding at once; dropping the future cancels the call.
+///
+/// Its other abilities are traits of their own, so that a function takes what it needs, and a wrapper or a test implements
+/// what it changes and hands on the rest.
 pub trait Caller: Send + Sync {
     /// Answers one call.
     ///
@@ -14,22 +17,34 @@ pub trait Caller: Send + Sync {
     /// Any [`CallError`]; a prompt that does not fit is refused before anything is computed.
     fn call(&self, call: Call) -> BoxFuture<'_, Result<Reply, CallError>>;
 
+    /// Counts the tokens of its models.
+    fn tokens(&self) -> &dyn Tokens;
+
+    /// Names and describes its models.
+    fn models(&self) -> &dyn ModelInfo;
+
     /// Says that a workflow has made its last call: what was kept for it may go. Forgetting to say so costs room for a
     /// while and nothing else.
     fn close_workflow(&self, _workflow: WorkflowId) {}
 
-    /// Keeps in a folder what the prompts of a tenant's workflow under way have begun with, if any of it had to be computed,
-    /// in place of what was kept there before.
-    fn keep_prefixes<'a>(&'a self, _tenant: TenantId, _workflow: WorkflowId, _folder: &'a Path) -> BoxFuture<'a, Kept> {
-        Box::pin(async { Kept::default() })
+    /// Saves and restores prefixes; nothing where they cannot be saved.
+    fn prefixes(&self) -> Option<&dyn Prefixes> {
+        None
     }
 
-    /// Brings back what was kept in a folder for the same tenant, as far as there is room. What is refused is computed when
-    /// it is asked about.
-    fn bring_prefixes<'a>(&'a self, _tenant: TenantId, _folder: &'a Path) -> BoxFuture<'a, Kept> {
-        Box::pin(async { Kept::default() })
+    /// What scores texts with the same models; nothing where log-probabilities of given texts cannot be had.
+    fn scorer(&self) -> Option<&dyn Scorer> {
+        None
     }
 
+    /// How it is doing; nothing where that is not known.
+    fn status(&self) -> Option<&dyn Status> {
+        None
+    }
+}
+
+/// Counts tokens as the models of a [`Caller`] do.
+pub trait Tokens: Send + Sync {
     /// Tokens that prompt and answer of this agent's model may have together.
     fn context_tokens(&self, agent: Agent) -> usize;
 
@@ -40,55 +55,62 @@ pub trait Caller: Send + Sync {
     /// Number of tokens of a whole prompt as the model will read it, chat template included.
     fn prompt_tokens(&self, call: &Call) -> usize;
 
+    /// Number of tokens of `text` alone.
+    fn count_tokens(&self, agent: Agent, text: &str) -> usize {
+        self.token_spans(agent, text).len()
+    }
+}
+
+/// Names and describes the models of a [`Caller`].
+pub trait ModelInfo: Send + Sync {
     /// Name of the model that serves this agent; `BASE:ADAPTER` if it does so with an adapter.
     fn model(&self, agent: Agent) -> &str;
-
-    /// Number of weights of the model that serves this agent, where it is known. Wrappers forward it.
-    fn parameters(&self, _agent: Agent) -> Option<u64> {
-        None
-    }
-
-    /// What the model that serves this agent was loaded from, where it is known. Wrappers forward it.
-    fn details(&self, _agent: Agent) -> Option<ModelDetails> {
-        None
-    }
-
-    /// A digest of the files of that model, as 64 hexadecimal digits, where it is known. They are read when it is first asked
-    /// for, which takes seconds. Wrappers forward it.
-    fn digest(&self, _agent: Agent) -> Option<String> {
-        None
-    }
 
     /// Name of that model without an adapter.
     fn base_model(&self, agent: Agent) -> &str {
         self.model(agent)
     }
 
-    /// Names of the adapters that a call of this agent may choose. Wrappers pass them on.
+    /// Names of the adapters that a call of this agent may choose.
     fn adapters(&self, _agent: Agent) -> Vec<String> {
         Vec::new()
     }
 
-    /// How its models are doing at this moment, the first serving most agents; nothing where that is not known.
-    fn state(&self) -> Vec<ModelState> {
-        Vec::new()
-    }
-
-    /// What scores texts with the same models; nothing where log-probabilities of given texts cannot be had. Wrappers pass
-    /// it on.
-    fn scorer(&self) -> Option<&dyn Scorer> {
+    /// Number of weights of the model that serves this agent, where it is known.
+    fn parameters(&self, _agent: Agent) -> Option<u64> {
         None
     }
 
-    /// False once nothing will be answered any more.
-    fn is_alive(&self) -> bool {
-        true
+    /// What the model that serves this agent was loaded from, where it is known.
+    fn details(&self, _agent: Agent) -> Option<ModelDetails> {
+        None
     }
 
-    /// Number of tokens of `text` alone.
-    fn count_tokens(&self, agent: Agent, text: &str) -> usize {
-        self.token_spans(agent, text).len()
+    /// A digest of the files of that model, as 64 hexadecimal digits, where it is known. They are read when it is first asked
+    /// for, which takes seconds.
+    fn digest(&self, _agent: Agent) -> Option<String> {
+        None
     }
+}
+
+/// Saves computed prefixes of prompts in folders.
+pub trait Prefixes: Send + Sync {
+    /// Keeps in a folder what the prompts of a tenant's workflow under way have begun with, if any of it had to be computed,
+    /// in place of what was kept there before.
+    fn keep_prefixes<'a>(&'a self, tenant: TenantId, workflow: WorkflowId, folder: &'a Path) -> BoxFuture<'a, Kept>;
+
+    /// Brings back what was kept in a folder for the same tenant, as far as there is room. What is refused is computed when
+    /// it is asked about.
+    fn bring_prefixes<'a>(&'a self, tenant: TenantId, folder: &'a Path) -> BoxFuture<'a, Kept>;
+}
+
+/// How a [`Caller`] is doing.
+pub trait Status: Send + Sync {
+    /// Its models at this moment, the first serving most agents.
+    fn state(&self) -> Vec<ModelState>;
+
+    /// False once nothing will be answered any more.
+    fn is_alive(&self) -> bool;
 }
 
 /// Prefixes that were kept, or brought back.
@@ -151,12 +173,12 @@ pub trait Embedder: Send + Sync {
     /// Name of the model; vectors of different names are never compared.
     fn name(&self) -> &str;
 
-    /// As [`Caller::details`].
+    /// As [`ModelInfo::details`].
     fn details(&self) -> Option<ModelDetails> {
         None
     }
 
-    /// As [`Caller::digest`].
+    /// As [`ModelInfo::digest`].
     fn digest(&self) -> Option<String> {
         None
     }

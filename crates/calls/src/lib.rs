@@ -31,7 +31,7 @@ mod tools;
 pub use call::{
     AdapterChoice, Agent, Call, Limits, OnText, OutputFormat, Piece, Priority, Sampling, TenantId, WorkflowId,
 };
-pub use caller::{Caller, Embedder, Embedding, Heads, Kept};
+pub use caller::{Caller, Embedder, Embedding, Heads, Kept, ModelInfo, Prefixes, Status, Tokens};
 pub use error::CallError;
 pub use future::BoxFuture;
 pub use prompt::{Message, Prompt, Role, Segment, Stability, Turn};

@@ -5,8 +5,8 @@ use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 use crate::{
-    Agent, BoxFuture, Call, CallError, Caller, Embedder, Embedding, Finish, Heads, Piece, Reply, Scorer,
-    ScriptedScorer, TokenLogprob, ToolCall, Usage,
+    Agent, BoxFuture, Call, CallError, Caller, Embedder, Embedding, Finish, Heads, ModelInfo, Piece, Reply, Scorer,
+    ScriptedScorer, TokenLogprob, Tokens, ToolCall, Usage,
 };
 
 /// Replays scripted answers by step name. Its tokens are words and single punctuation marks.
@@ -15,6 +15,7 @@ use crate::{
 #[derive(Debug)]
 pub struct Scripted {
     context_tokens: usize,
+    model: &'static str,
     scorer: Option<ScriptedScorer>,
     adapters: Vec<String>,
     state: Mutex<State>,
@@ -37,7 +38,13 @@ struct State {
 impl Scripted {
     /// A script with no answers yet, for a model with this context.
     pub fn new(context_tokens: usize) -> Self {
-        Scripted { context_tokens, scorer: None, adapters: Vec::new(), state: Mutex::default() }
+        Scripted { context_tokens, model: "scripted", scorer: None, adapters: Vec::new(), state: Mutex::default() }
+    }
+
+    /// Names its model, which is `scripted` otherwise.
+    #[must_use]
+    pub fn named(self, model: &'static str) -> Self {
+        Scripted { model, ..self }
     }
 
     /// Adds the next answer of `step`, which ends by itself.
@@ -154,7 +161,7 @@ impl Scripted {
             diverged: None,
             logprobs,
             rendered: render(call),
-            model: "scripted".into(),
+            model: self.model.into(),
         })
     }
 }
@@ -164,10 +171,20 @@ impl Caller for Scripted {
         Box::pin(async move { self.next(&call) })
     }
 
-    fn adapters(&self, _agent: Agent) -> Vec<String> {
-        self.adapters.clone()
+    fn tokens(&self) -> &dyn Tokens {
+        self
     }
 
+    fn models(&self) -> &dyn ModelInfo {
+        self
+    }
+
+    fn scorer(&self) -> Option<&dyn Scorer> {
+        self.scorer.as_ref().map(|scorer| scorer as &dyn Scorer)
+    }
+}
+
+impl Tokens for Scripted {
     fn context_tokens(&self, _: Agent) -> usize {
         self.context_tokens
     }
@@ -179,13 +196,15 @@ impl Caller for Scripted {
     fn prompt_tokens(&self, call: &Call) -> usize {
         words(&render(call)).len()
     }
+}
 
-    fn model(&self, _: Agent) -> &'static str {
-        "scripted"
+impl ModelInfo for Scripted {
+    fn model(&self, _: Agent) -> &str {
+        self.model
     }
 
-    fn scorer(&self) -> Option<&dyn Scorer> {
-        self.scorer.as_ref().map(|scorer| scorer as &dyn Scorer)
+    fn adapters(&self, _: Agent) -> Vec<String> {
+        self.adapters.clone()
     }
 }
 

@@ -1,16 +1,10 @@
 //! The handle to an engine: submits calls and awaits their replies.
 
-use std::ops::Range;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
-use std::time::Instant;
 
-use calls::{
-    Agent, BoxFuture, Call, CallError, Caller, Embedder, Embedding, Heads, Kept, ModelDetails, ModelState, Reply,
-    Scorer, TenantId, WorkflowId,
-};
+use calls::{Agent, Call, CallError, Embedder, Embedding, Heads, Reply};
 use models::ModelError;
 use scheduler::SequenceId;
 use tokio::sync::{mpsc, oneshot};
@@ -81,6 +75,11 @@ impl Engine {
         self.shared.mailbox.send(message).ok()
     }
 
+    /// False once the engine's thread has ended.
+    pub(crate) fn is_running(&self) -> bool {
+        !self.shared.mailbox.is_closed()
+    }
+
     /// The sender of messages to the engine's thread.
     pub(crate) fn mailbox(&self) -> &mpsc::UnboundedSender<Message> {
         &self.shared.mailbox
@@ -91,7 +90,7 @@ impl Engine {
         self.shared.ids.fetch_add(1, Ordering::Relaxed)
     }
 
-    async fn answer(&self, mut call: Call) -> Result<Reply, CallError> {
+    pub(crate) async fn answer(&self, mut call: Call) -> Result<Reply, CallError> {
         let (model, frontend) = self.frontend(call.agent)?;
         let _place = frontend.admission.acquire()?;
         match call.tools.take() {
@@ -121,7 +120,7 @@ impl Engine {
         reply?
     }
 
-    async fn embeddings(&self, texts: Vec<String>, heads: Heads) -> Result<Vec<Embedding>, CallError> {
+    pub(crate) async fn embeddings(&self, texts: Vec<String>, heads: Heads) -> Result<Vec<Embedding>, CallError> {
         let frontend = self.embedder().ok_or_else(|| CallError::NoModel { what: "embedding".into() })?;
         if texts.is_empty() {
             return Ok(Vec::new());
@@ -161,113 +160,8 @@ impl Engine {
         &self.shared.frontends.models
     }
 
-    fn embedder(&self) -> Option<&EmbedderFrontend> {
+    pub(crate) fn embedder(&self) -> Option<&EmbedderFrontend> {
         self.shared.frontends.embedder.as_ref()
-    }
-}
-
-impl Caller for Engine {
-    fn call(&self, call: Call) -> BoxFuture<'_, Result<Reply, CallError>> {
-        Box::pin(self.answer(call))
-    }
-
-    fn close_workflow(&self, workflow: WorkflowId) {
-        self.post(Message::CloseWorkflow(workflow));
-    }
-
-    fn keep_prefixes<'a>(&'a self, tenant: TenantId, workflow: WorkflowId, folder: &'a Path) -> BoxFuture<'a, Kept> {
-        Box::pin(self.keep(tenant, workflow, folder))
-    }
-
-    fn bring_prefixes<'a>(&'a self, tenant: TenantId, folder: &'a Path) -> BoxFuture<'a, Kept> {
-        Box::pin(self.bring(tenant, folder))
-    }
-
-    fn is_alive(&self) -> bool {
-        !self.shared.mailbox.is_closed()
-    }
-
-    fn context_tokens(&self, agent: Agent) -> usize {
-        self.frontend(agent).map_or(0, |(_, frontend)| frontend.context_tokens)
-    }
-
-    fn parameters(&self, agent: Agent) -> Option<u64> {
-        self.frontend(agent).ok().map(|(_, frontend)| frontend.parameters)
-    }
-
-    fn details(&self, agent: Agent) -> Option<ModelDetails> {
-        self.frontend(agent).ok().map(|(_, frontend)| frontend.origin.details())
-    }
-
-    fn digest(&self, agent: Agent) -> Option<String> {
-        self.frontend(agent).ok().and_then(|(_, frontend)| frontend.origin.digest())
-    }
-
-    fn token_spans(&self, agent: Agent, text: &str) -> Vec<Range<usize>> {
-        self.frontend(agent)
-            .map_or_else(|_| Vec::new(), |(_, frontend)| frontend.tokenizer.spans(text).unwrap_or_default())
-    }
-
-    fn prompt_tokens(&self, call: &Call) -> usize {
-        let rendered = self.frontend(call.agent).and_then(|(_, frontend)| frontend.prompt(call));
-        rendered.map_or(usize::MAX, |rendered| rendered.tokens.len())
-    }
-
-    fn model(&self, agent: Agent) -> &str {
-        let Ok((_, frontend)) = self.frontend(agent) else { return "none" };
-        self.adapter_of_agent(agent).map_or(&frontend.name, |adapter| &frontend.adapters[adapter].served_name)
-    }
-
-    fn base_model(&self, agent: Agent) -> &str {
-        self.frontend(agent).map_or("none", |(_, frontend)| &frontend.name)
-    }
-
-    fn adapters(&self, agent: Agent) -> Vec<String> {
-        let names = |(_, frontend): (usize, &ModelFrontend)| {
-            frontend.adapters.iter().map(|adapter| adapter.name.clone()).collect()
-        };
-        self.frontend(agent).map(names).unwrap_or_default()
-    }
-
-    fn scorer(&self) -> Option<&dyn Scorer> {
-        Some(self)
-    }
-
-    fn state(&self) -> Vec<ModelState> {
-        let now = Instant::now();
-        let state =
-            |frontend: &ModelFrontend| ModelState { page_bytes: frontend.page_bytes, ..frontend.published.get(now) };
-        self.frontends().iter().map(state).collect()
-    }
-}
-
-impl Embedder for Engine {
-    fn encode(&self, texts: Vec<String>, heads: Heads) -> BoxFuture<'_, Result<Vec<Embedding>, CallError>> {
-        Box::pin(self.embeddings(texts, heads))
-    }
-
-    fn dims(&self) -> usize {
-        self.embedder().map_or(0, |frontend| frontend.dims)
-    }
-
-    fn window_tokens(&self) -> usize {
-        self.embedder().map_or(0, |frontend| frontend.window - frontend.tokenizer.special_tokens())
-    }
-
-    fn token_spans(&self, text: &str) -> Vec<Range<usize>> {
-        self.embedder().map_or_else(Vec::new, |frontend| frontend.tokenizer.spans(text).unwrap_or_default())
-    }
-
-    fn name(&self) -> &str {
-        self.embedder().map_or("none", |frontend| &frontend.name)
-    }
-
-    fn details(&self) -> Option<ModelDetails> {
-        self.embedder().map(|frontend| frontend.origin.details())
-    }
-
-    fn digest(&self) -> Option<String> {
-        self.embedder().and_then(|frontend| frontend.origin.digest())
     }
 }
 

@@ -22,6 +22,7 @@ mod frontend;
 mod generation;
 mod grammar;
 mod grammars;
+mod interface;
 mod logits;
 mod logprob;
 mod message;

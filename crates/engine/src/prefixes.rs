@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use calls::{Call, CallError, Kept, TenantId, WorkflowId};
+use calls::{BoxFuture, Call, CallError, Kept, Prefixes, TenantId, WorkflowId};
 use models::ModelError;
 use scheduler::{Namespace, PinId};
 use tokio::sync::oneshot;
@@ -34,8 +34,7 @@ impl Engine {
         Ok(Pin { tokens, model, id, engine: self.clone() })
     }
 
-    /// See [`calls::Caller::keep_prefixes`].
-    pub(crate) async fn keep(&self, tenant: TenantId, workflow: WorkflowId, folder: &Path) -> Kept {
+    async fn keep(&self, tenant: TenantId, workflow: WorkflowId, folder: &Path) -> Kept {
         let mut kept = Kept::default();
         for (model, frontend) in self.frontends().iter().enumerate() {
             for adapter in frontend.variants() {
@@ -60,8 +59,7 @@ impl Engine {
         receiver.await.map_err(|_| SnapshotError::Closed)?
     }
 
-    /// See [`calls::Caller::bring_prefixes`].
-    pub(crate) async fn bring(&self, tenant: TenantId, folder: &Path) -> Kept {
+    async fn bring(&self, tenant: TenantId, folder: &Path) -> Kept {
         let mut kept = Kept::default();
         for (model, frontend) in self.frontends().iter().enumerate() {
             for adapter in frontend.variants() {
@@ -80,6 +78,16 @@ impl Engine {
         let (reply, receiver) = oneshot::channel();
         self.post(Message::Load { model, namespace, saved, reply }).ok_or(SnapshotError::Closed)?;
         receiver.await.map_err(|_| SnapshotError::Closed)?
+    }
+}
+
+impl Prefixes for Engine {
+    fn keep_prefixes<'a>(&'a self, tenant: TenantId, workflow: WorkflowId, folder: &'a Path) -> BoxFuture<'a, Kept> {
+        Box::pin(self.keep(tenant, workflow, folder))
+    }
+
+    fn bring_prefixes<'a>(&'a self, tenant: TenantId, folder: &'a Path) -> BoxFuture<'a, Kept> {
+        Box::pin(self.bring(tenant, folder))
     }
 }
 

@@ -6,16 +6,19 @@
 //! is allowed beyond it is refused token by token ([`Check`]).
 
 mod check;
+mod equivalents;
+mod extent;
 mod formats;
 mod keys;
 mod patterns;
 mod references;
 
-use std::fmt::Write;
-
 use serde_json::{Map, Value, json};
 
 pub(crate) use check::Check;
+use equivalents::{at_least_one, complement, has_one_item_at_most, names, names_are_required, whole};
+pub(crate) use extent::Extent;
+use extent::{has_irregular_names, is_huge, is_irregular};
 use references::{Location, References, location_of};
 
 /// A schema that is ready to compile.
@@ -25,16 +28,6 @@ pub(crate) struct Prepared {
     pub unchecked: Vec<String>,
     /// The locations of `oneOf`, which a grammar enforces only if the alternatives are plainly disjoint.
     pub alternatives: Vec<String>,
-}
-
-/// How much of a schema is left to its grammar.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Extent {
-    /// Everything that llguidance has.
-    Full,
-    /// Without what it refuses in some schemas only: patterns of keys that overlap, references with keywords beside them
-    /// in recursion, and anchors within patterns.
-    Reduced,
 }
 
 /// Rewrites a schema.
@@ -262,50 +255,9 @@ impl Rewriter<'_> {
 /// Maximum number of dependencies between keys that become alternatives: each doubles their number.
 const MAX_DEPENDENCIES: usize = 3;
 
-/// Maximum digits behind the decimal point of a divisor that llguidance divides by exactly.
-const MAX_FRACTION_DIGITS: usize = 8;
-
-/// Maximum number of keys of which one must be present, each of which becomes an alternative.
-const MAX_ALTERNATIVES: usize = 8;
-
 /// Keywords that may evaluate properties or items of the same value.
 const IN_PLACE: [&str; 9] =
     ["$ref", "$dynamicRef", "$recursiveRef", "allOf", "anyOf", "oneOf", "if", "dependentSchemas", "contains"];
-
-fn required(fields: &Map<String, Value>) -> Vec<&str> {
-    fields.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect()
-}
-
-/// True if no keys but the named ones are allowed.
-fn is_closed(fields: &Map<String, Value>) -> bool {
-    fields.get("additionalProperties") == Some(&json!(false)) && !fields.contains_key("patternProperties")
-}
-
-/// True if every named key is required: llguidance counts keys only then.
-fn names_are_required(fields: &Map<String, Value>) -> bool {
-    let required = required(fields);
-    let properties = fields.get("properties").and_then(Value::as_object);
-    // Names that are limited may become properties.
-    !fields.contains_key("propertyNames")
-        && properties.is_none_or(|properties| properties.keys().all(|name| required.contains(&name.as_str())))
-}
-
-fn has_one_item_at_most(fields: &Map<String, Value>) -> bool {
-    fields.get("maxItems").and_then(Value::as_u64).is_some_and(|most| most <= 1)
-}
-
-/// An equivalent of `minProperties: 1` if all keys are named and some are optional.
-fn at_least_one(key: &str, value: &Value, fields: &Map<String, Value>) -> Option<Value> {
-    let properties = fields.get("properties").and_then(Value::as_object)?;
-    if key != "minProperties" || value != &json!(1) || names_are_required(fields) {
-        return None;
-    }
-    if !required(fields).is_empty() {
-        return Some(json!(true));
-    }
-    let alternatives: Vec<Value> = properties.keys().map(|name| json!({ "required": [name] })).collect();
-    (is_closed(fields) && alternatives.len() <= MAX_ALTERNATIVES).then(|| json!({ "anyOf": alternatives }))
-}
 
 /// Keywords beside a reference that allow or forbid nothing by themselves.
 const ANNOTATIONS: [&str; 16] = [
@@ -327,113 +279,8 @@ const ANNOTATIONS: [&str; 16] = [
     "writeOnly",
 ];
 
-/// True if a pattern has what regular expressions in the strict sense have not: assertions and back references, and in
-/// the reduced extent also anchors elsewhere than at its ends.
-fn is_irregular(pattern: &Value, extent: Extent) -> bool {
-    let Some(pattern) = pattern.as_str() else { return false };
-    if ["(?=", "(?!", "(?<=", "(?<!"].iter().any(|mark| pattern.contains(mark)) {
-        return true;
-    }
-    let bytes = pattern.as_bytes();
-    let refers_back = bytes.windows(2).any(|pair| pair[0] == b'\\' && (b'1'..=b'9').contains(&pair[1]));
-    let within = pattern.strip_prefix('^').unwrap_or(pattern);
-    let within = within.strip_suffix('$').unwrap_or(within);
-    extent == Extent::Reduced && (refers_back || within.contains(['^', '$']))
-}
-
-/// True if the patterns of keys cannot be enforced; those that may overlap only in the full extent.
-fn has_irregular_names(fields: &Map<String, Value>, extent: Extent) -> bool {
-    let Some(patterns) = fields.get("patternProperties").and_then(Value::as_object) else { return false };
-    let overlap = extent == Extent::Reduced && patterns.len() > 1;
-    overlap || patterns.keys().any(|pattern| is_irregular(&Value::from(pattern.as_str()), extent))
-}
-
-/// True for a bound near or beyond the range of 64-bit integers, for which there is no expression.
-fn is_huge(bound: &Value) -> bool {
-    bound.as_f64().is_some_and(|bound| bound.abs() > 9e18)
-}
-
-/// A whole number without a fraction of zero.
-fn whole(value: &Value) -> Value {
-    match value.as_f64() {
-        Some(number) if !value.is_u64() && number.fract() == 0.0 && (0.0..9e15).contains(&number) => {
-            format!("{number:.0}").parse::<u64>().map_or_else(|_| value.clone(), Value::from)
-        }
-        _ => value.clone(),
-    }
-}
-
-/// The types of JSON values.
-const TYPES: [&str; 6] = ["null", "boolean", "number", "string", "array", "object"];
-
-/// The negation of a schema, if it is simple.
-fn complement(schema: &Value) -> Option<Value> {
-    match schema {
-        Value::Bool(value) => return Some(Value::Bool(!value)),
-        Value::Object(fields) if fields.is_empty() => return Some(Value::Bool(false)),
-        _ => {}
-    }
-    let mut fields = schema.as_object()?.iter();
-    let ((key, value), None) = (fields.next()?, fields.next()) else { return None };
-    match (key.as_str(), value) {
-        ("type", Value::String(name)) => without(&[name.as_str()]),
-        ("type", Value::Array(names)) => without(&names.iter().filter_map(Value::as_str).collect::<Vec<_>>()),
-        ("required", Value::Array(names)) if names.len() == 1 => {
-            Some(json!({ "properties": { names[0].as_str()?: false } }))
-        }
-        _ => None,
-    }
-}
-
-/// A value of none of these types; integers alone cannot be excluded.
-fn without(types: &[&str]) -> Option<Value> {
-    let known = types.iter().all(|name| TYPES.contains(name));
-    let rest: Vec<&str> = TYPES.into_iter().filter(|name| !types.contains(name)).collect();
-    (known && !rest.is_empty()).then(|| json!({ "type": rest }))
-}
-
-/// An equivalent of `propertyNames` if there are no other rules for names.
-fn names(schema: &Value, fields: &Map<String, Value>) -> Option<Value> {
-    if schema == &json!(true) || schema == &json!({}) {
-        return Some(json!({}));
-    }
-    if fields.contains_key("properties") || fields.contains_key("patternProperties") {
-        return None;
-    }
-    let rest = fields.get("additionalProperties").cloned().unwrap_or(Value::Bool(true));
-    let names = schema.as_object()?;
-    let (mut pattern, mut only, mut least, mut most) = (None, None, 0, None);
-    for (key, value) in names {
-        match key.as_str() {
-            "type" if value == "string" => {}
-            "pattern" => pattern = Some(value.as_str()?.to_owned()),
-            "enum" => only = Some(value.as_array()?.iter().map(Value::as_str).collect::<Option<Vec<_>>>()?),
-            "minLength" => least = value.as_u64()?,
-            "maxLength" => most = Some(value.as_u64()?),
-            _ => return None,
-        }
-    }
-    let lengths = least > 0 || most.is_some();
-    match (pattern, only, lengths) {
-        (Some(pattern), None, false) => {
-            Some(json!({ "patternProperties": { pattern: rest }, "additionalProperties": false }))
-        }
-        (None, Some(names), false) => {
-            let properties: Map<String, Value> =
-                names.into_iter().map(|name| (name.to_owned(), rest.clone())).collect();
-            Some(json!({ "properties": properties, "additionalProperties": false }))
-        }
-        (None, None, true) => {
-            let mut pattern = format!("^[^\\n\\r]{{{least},");
-            if let Some(most) = most {
-                let _ = write!(pattern, "{most}");
-            }
-            pattern.push_str("}$");
-            Some(json!({ "patternProperties": { pattern: rest }, "additionalProperties": false }))
-        }
-        _ => None,
-    }
-}
+/// Maximum digits behind the decimal point of a divisor that llguidance divides by exactly.
+const MAX_FRACTION_DIGITS: usize = 8;
 
 #[cfg(test)]
 mod tests {

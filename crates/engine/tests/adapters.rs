@@ -6,7 +6,10 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use calls::{AdapterChoice, Agent, Call, CallError, Caller, Reply, ScoreRequest, Scorer, TenantId, WorkflowId};
+use calls::{
+    AdapterChoice, Agent, Call, CallError, Caller, ModelInfo, Prefixes, Reply, ScoreRequest, Scorer, TenantId,
+    WorkflowId,
+};
 use engine::{Adapters, Config, Engine, Models, NamedAdapter};
 use futures_util::future::join_all;
 use models::LanguageModel;

@@ -5,7 +5,7 @@ mod smollm2;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use calls::{Call, CallError, Caller, Finish, Limits, OnText, OutputFormat, Sampling, schema};
+use calls::{Call, CallError, Caller, Finish, Limits, OnText, OutputFormat, Sampling, Status, schema};
 use engine::Config;
 use futures_util::future::join_all;
 use serde_json::Value;

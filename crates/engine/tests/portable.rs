@@ -8,8 +8,8 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use calls::{
-    AdapterChoice, Agent, Call, Caller, Embedder, Heads, OutputFormat, Priority, Prompt, Reply, ScoreRequest, Scorer,
-    Stability, TenantId, WorkflowId,
+    AdapterChoice, Agent, Call, Caller, Embedder, Heads, OutputFormat, Prefixes, Priority, Prompt, Reply, ScoreRequest,
+    Scorer, Stability, TenantId, WorkflowId,
 };
 use candle_core::Device;
 use engine::{Adapters, Config, Engine, Models, NamedAdapter};

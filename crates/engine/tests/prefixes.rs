@@ -5,7 +5,7 @@ mod smollm2;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use calls::{Agent, Call, Caller, Divergence, Kept, Prompt, Role, Stability, TenantId, WorkflowId};
+use calls::{Agent, Call, Caller, Divergence, Kept, Prefixes, Prompt, Role, Stability, TenantId, WorkflowId};
 use engine::{Config, Engine};
 use futures_util::future::join_all;
 use smollm2::{ask, engine, run};

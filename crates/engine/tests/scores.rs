@@ -5,7 +5,7 @@ mod smollm2;
 mod tiny;
 
 use calls::{
-    Agent, Call, CallError, Caller, Finish, Priority, Prompt, Sampling, Score, ScoreRequest, Scorer, Stability,
+    Agent, Call, CallError, Caller, Finish, Priority, Prompt, Sampling, Score, ScoreRequest, Scorer, Stability, Status,
     TenantId, WorkflowId,
 };
 use candle_core::Device;

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use calls::{
     Agent, Call, CallError, Caller, Finish, Limits, OnText, OutputFormat, Piece, Prompt, Reply, Role, Sampling,
-    Stability, Tool, ToolCall, ToolUse, Turn, schema,
+    Stability, Tokens, Tool, ToolCall, ToolUse, Turn, schema,
 };
 use engine::{Config, Engine};
 use serde_json::{Value, json};

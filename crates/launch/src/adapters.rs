@@ -10,8 +10,8 @@ use models::adapter::Adapter;
 use models::{DecoderSpec, LanguageModel};
 
 use crate::failure::refusal;
+use crate::fetching::adapter_path;
 use crate::flags::{AdapterFlag, GlobalFlags, ModelFlags};
-use crate::loader::adapter_path;
 use crate::typed_model::name;
 
 /// The models of the flags, and which of them serves an agent with which adapter.

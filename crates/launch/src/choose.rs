@@ -10,7 +10,7 @@ use models::manifest::{Choice, Kind, Manifest, built_in};
 
 use crate::flags::{DEFAULT_MODEL, EndpointFlags, GlobalFlags, ModelFlags};
 use crate::memory_budget::free_bytes;
-use crate::{eprintln, home, loader};
+use crate::{eprintln, fetching, home};
 
 /// Part of the free memory that a proposed model may take: embedder, documents and other programs need the rest.
 const PART: (u64, u64) = (3, 4);
@@ -31,7 +31,7 @@ pub fn first_run(models: &mut ModelFlags, endpoint: &EndpointFlags, global: &Glo
     if !accepts(best, free, &mut std::io::stdin().lock(), &mut std::io::stderr().lock())? {
         return Ok(());
     }
-    match loader::bring(best, &options) {
+    match fetching::bring(best, &options) {
         Ok(_) => {
             models.model = best.to_string();
             eprintln!("to use it from now on, set MEMLOCAL_MODEL={best}, or put into config.toml in the data folder:");

@@ -1,14 +1,16 @@
 //! From command-line flags to a running engine: what the programs `memlocal` and `memlocal-bench` share.
 //!
-//! [`flags`] defines the flags, [`config_file`] gives them defaults, [`home`] finds the data folder, [`loader`] fetches
-//! and loads models and starts an engine, [`one_model`] loads a further one, [`plan`] says what fits into memory, [`Backend`] is that engine or an endpoint on the network. [`output`],
-//! [`progress`] and [`failure`] print results, progress and errors.
+//! [`flags`] defines the flags, [`config_file`] gives them defaults, [`home`] finds the data folder, [`fetching`] finds and
+//! fetches models, [`loader`] loads them and starts an engine, [`one_model`] loads a further one, [`plan`] says what fits into
+//! memory, [`Backend`] is that engine or an endpoint on the network. [`output`], [`progress`] and [`failure`] print results,
+//! progress and errors.
 //!
 //! Not here: commands.
 
 pub mod choose;
 pub mod config_file;
 pub mod failure;
+pub mod fetching;
 pub mod flags;
 pub mod home;
 pub mod loader;

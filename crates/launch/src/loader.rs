@@ -1,23 +1,18 @@
-//! From the names of models to a running engine: models are found or fetched, checked against free memory, and loaded.
-
-use std::path::{Path, PathBuf};
+//! From the names of models to a running engine: models are found or fetched (`fetching`), checked against free memory, and
+//! loaded.
 
 use anyhow::{Context, Result};
 use engine::{Config, Engine, Models};
-use models::fetch::{
-    FetchOptions, Fetched, HubName, Resolved, fetch, fetch_named, licence_named, locate, locate_named, resolve,
-};
 use models::manifest::Choice;
 use models::{EmbeddingModel, Footprint, LanguageModel, LoadOptions, Precision, Quantisation};
 
 use crate::adapters::{self, Assigned};
 use crate::device::Computing;
-use crate::eprintln;
 use crate::failure::refusal;
+use crate::fetching::{found, path_of};
 use crate::flags::{GlobalFlags, ModelFlags};
-use crate::progress::Downloads;
+use crate::memory_budget;
 use crate::typed_model::{name, quantised_name};
-use crate::{home, memory_budget};
 
 /// Fetches and loads the models and starts the engine. `with_embedder` is false where nothing will be embedded.
 pub fn start(flags: &ModelFlags, with_embedder: bool, global: &GlobalFlags) -> Result<Engine> {
@@ -101,89 +96,8 @@ pub fn embedder_bytes(typed: &str, global: &GlobalFlags) -> Result<(String, u64)
     Ok((name(typed), bytes))
 }
 
-/// The path of a model's weights if they are on this disk, or what is known of the model.
-pub(crate) fn found(typed: &str, global: &GlobalFlags) -> Result<Result<PathBuf, Choice<'static>>> {
-    let here =
-        |fetched: Fetched| fetched.entry().map(ToOwned::to_owned).with_context(|| format!("{typed} has no weights"));
-    match resolve(typed)? {
-        Resolved::Local(fetched) => here(fetched).map(Ok),
-        Resolved::Known(choice) => match locate(choice, &home::fetching(global)?) {
-            Some(fetched) => here(fetched).map(Ok),
-            None => Ok(Err(choice)),
-        },
-        Resolved::Named(name) => match locate_named(&name, &home::fetching(global)?) {
-            Some(fetched) => here(fetched).map(Ok),
-            None => Err(refusal(format!("{name} is not on this disk"), format!("memlocal models pull {name}"))),
-        },
-    }
-}
-
 /// Tokens in the KV cache of each language model, unless the user or a GPU's memory decides.
 pub fn default_kv_tokens<'a>(models: impl IntoIterator<Item = &'a Footprint>) -> usize {
     let longest = models.into_iter().map(|model| model.context).max().unwrap_or(0);
     longest.max(Config::default().kv_tokens)
-}
-
-/// The path of a model's weights, which are fetched if need be.
-fn path_of(typed: &str, global: &GlobalFlags) -> Result<PathBuf> {
-    let fetched = fetched(typed, global)?;
-    fetched.entry().map(ToOwned::to_owned).with_context(|| format!("{typed} has no weights"))
-}
-
-/// A model's files, after fetching them if need be.
-pub fn fetched(typed: &str, global: &GlobalFlags) -> Result<Fetched> {
-    match resolve(typed)? {
-        Resolved::Local(fetched) => Ok(fetched),
-        Resolved::Known(choice) => known(choice, &home::fetching(global)?),
-        Resolved::Named(name) => named(&name, &home::fetching(global)?),
-    }
-}
-
-/// The path of an adapter, which is fetched if it is a name on the hub and not here.
-pub fn adapter_path(path: &Path, global: &GlobalFlags) -> Result<PathBuf> {
-    match path.to_str().filter(|typed| typed.starts_with("hf:")) {
-        Some(typed) => path_of(typed, global),
-        None => Ok(path.to_owned()),
-    }
-}
-
-/// Finds a known model on this disk, or fetches it and says where it came from.
-fn known(choice: Choice<'_>, options: &FetchOptions) -> Result<Fetched> {
-    if let Some(fetched) = locate(choice, options) {
-        return Ok(fetched);
-    }
-    let fetched = bring(choice, options)?;
-    eprintln!("fetched {choice} {}", fetched.source);
-    Ok(fetched)
-}
-
-/// Finds a model of the hub on this disk, or fetches it and says where it came from.
-fn named(name: &HubName, options: &FetchOptions) -> Result<Fetched> {
-    if let Some(fetched) = locate_named(name, options) {
-        return Ok(fetched);
-    }
-    let fetched = bring_named(name, options)?;
-    eprintln!("fetched {name} {}", fetched.source);
-    Ok(fetched)
-}
-
-/// Fetches a model of the hub, with progress, and says its licence.
-pub fn bring_named(name: &HubName, options: &FetchOptions) -> Result<Fetched> {
-    if !options.offline {
-        eprintln!("fetching {name}");
-    }
-    let mut downloads = Downloads::default();
-    let fetched = fetch_named(name, options, &mut |progress| downloads.report(progress))?;
-    let licence = licence_named(name, options).unwrap_or_else(|| "none is stated".to_owned());
-    eprintln!("licence of {name}: {licence} (https://huggingface.co/{})", name.repo);
-    Ok(fetched)
-}
-
-/// Fetches a known model, with progress, and says its licence.
-pub fn bring(choice: Choice<'_>, options: &FetchOptions) -> Result<Fetched> {
-    if !options.offline {
-        eprintln!("fetching {choice}, licence {}", choice.manifest.licence);
-    }
-    let mut downloads = Downloads::default();
-    Ok(fetch(choice, options, &mut |progress| downloads.report(progress))?)
 }

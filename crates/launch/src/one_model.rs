@@ -9,8 +9,9 @@ use models::{Footprint, Inspection, LanguageModel, LoadOptions, Quantisation};
 
 use crate::device::Computing;
 use crate::failure::refusal;
+use crate::fetching::found;
 use crate::flags::{GlobalFlags, Gpu};
-use crate::loader::{default_kv_tokens, found, precision_of};
+use crate::loader::{default_kv_tokens, precision_of};
 use crate::memory_budget;
 use crate::plan::{MIN_KV_TOKENS, Place, Plan};
 

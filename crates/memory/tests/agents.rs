@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
-use calls::{Agent, BoxFuture, Call, CallError, Caller, Reply, Scripted};
+use calls::{Agent, BoxFuture, Call, CallError, Caller, ModelInfo, Reply, Scripted, Tokens};
 use memory::comorag::Comorag;
 use memory::gam::Gam;
 use memory::memcot::{Memcot, MemcotStore};
@@ -68,6 +68,16 @@ impl Caller for Team {
         })
     }
 
+    fn tokens(&self) -> &dyn Tokens {
+        self
+    }
+
+    fn models(&self) -> &dyn ModelInfo {
+        self
+    }
+}
+
+impl Tokens for Team {
     fn context_tokens(&self, agent: Agent) -> usize {
         context_tokens(agent)
     }
@@ -79,7 +89,9 @@ impl Caller for Team {
     fn prompt_tokens(&self, call: &Call) -> usize {
         Scripted::new(context_tokens(call.agent)).prompt_tokens(call)
     }
+}
 
+impl ModelInfo for Team {
     fn model(&self, agent: Agent) -> &str {
         match agent {
             Agent::Memorizer => "small memorizer",

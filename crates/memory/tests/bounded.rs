@@ -7,7 +7,8 @@ use std::io::Write;
 use std::ops::Range;
 
 use calls::{
-    Agent, BoxFuture, Call, CallError, Caller, Priority, Reply, Scripted, ScriptedEmbedder, TenantId, WorkflowId,
+    Agent, BoxFuture, Call, CallError, Caller, ModelInfo, Priority, Reply, Scripted, ScriptedEmbedder, TenantId,
+    Tokens, WorkflowId,
 };
 use memory::{Added, Session, Settings, Trace, rag};
 use peak_alloc::PeakAlloc;
@@ -29,6 +30,16 @@ impl Caller for Costly {
         self.0.call(call)
     }
 
+    fn tokens(&self) -> &dyn Tokens {
+        self
+    }
+
+    fn models(&self) -> &dyn ModelInfo {
+        self.0.models()
+    }
+}
+
+impl Tokens for Costly {
     fn context_tokens(&self, agent: Agent) -> usize {
         self.0.context_tokens(agent)
     }
@@ -40,10 +51,6 @@ impl Caller for Costly {
 
     fn prompt_tokens(&self, call: &Call) -> usize {
         self.0.prompt_tokens(call)
-    }
-
-    fn model(&self, agent: Agent) -> &str {
-        self.0.model(agent)
     }
 }
 

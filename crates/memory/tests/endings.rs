@@ -1,6 +1,6 @@
 //! Replies that the model did not end by itself are requested once more, and never decide anything.
 
-use calls::{Call, CallError, Caller, Finish, Scripted};
+use calls::{Call, CallError, Finish, Scripted, Tokens};
 use memory::{Settings, direct, gam};
 
 use crate::scratch::{CONTEXT_TOKENS, Scratch, calls_of, document, fallbacks, script};

@@ -1,10 +1,9 @@
 //! Documents that give orders: instructions, prompts, tool calls, ids and special tokens in their text. A model that obeys
 //! them reaches no tool, no page and no document beyond what its method has, and their text is never a system turn.
 
-use std::ops::Range;
 use std::sync::Mutex;
 
-use calls::{Agent, BoxFuture, Call, CallError, Caller, OutputFormat, Reply, Role, Scripted};
+use calls::{BoxFuture, Call, CallError, Caller, ModelInfo, OutputFormat, Reply, Role, Scripted, Tokens};
 use memory::{Event, Method, Settings, comorag, methods, mindgraph};
 use serde_json::{Map, Value, json};
 
@@ -29,6 +28,8 @@ const ORDERS: [&str; 6] = [
 
 /// A model that does what documents say, within the format of its calls or beyond it.
 struct Obedient {
+    /// Its tokens and its name.
+    script: Scripted,
     in_format: bool,
     seen: Mutex<Vec<Call>>,
 }
@@ -86,20 +87,12 @@ impl Caller for Obedient {
         })
     }
 
-    fn context_tokens(&self, _: Agent) -> usize {
-        CONTEXT_TOKENS
+    fn tokens(&self) -> &dyn Tokens {
+        self.script.tokens()
     }
 
-    fn token_spans(&self, agent: Agent, text: &str) -> Vec<Range<usize>> {
-        Scripted::new(CONTEXT_TOKENS).token_spans(agent, text)
-    }
-
-    fn prompt_tokens(&self, call: &Call) -> usize {
-        Scripted::new(CONTEXT_TOKENS).prompt_tokens(call)
-    }
-
-    fn model(&self, _: Agent) -> &'static str {
-        "obedient"
+    fn models(&self) -> &dyn ModelInfo {
+        self.script.models()
     }
 }
 
@@ -127,7 +120,7 @@ fn pages(value: &Value, found: &mut Vec<i64>) {
 
 fn check(method: &'static dyn Method, in_format: bool) {
     let (scratch, settings) = (Scratch::new(), settings(method));
-    let model = Obedient { in_format, seen: Mutex::default() };
+    let model = Obedient { script: Scripted::new(CONTEXT_TOKENS).named("obedient"), in_format, seen: Mutex::default() };
     scratch.ingest(&[document("orders.txt", &ORDERS)], &model, &settings).expect("orders are text");
     let before: Vec<_> = scratch.corpus().documents().expect("they can be read");
     let asked = scratch.ask(QUESTION, &model, &settings);

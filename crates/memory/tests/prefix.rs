@@ -1,6 +1,6 @@
 //! The prefixes that prompts of the shared-first layout have in common; the engine computes them once.
 
-use calls::{Agent, Call, Caller, Scripted};
+use calls::{Agent, Call, Caller, Scripted, Tokens};
 use memory::{Event, Layout, Settings, gam};
 
 use crate::scratch::{CONTEXT_TOKENS, Scratch, document, input, script};
@@ -18,7 +18,7 @@ fn prompts(step: &str, events: &[Event]) -> Vec<String> {
 fn shared_tokens(a: &str, b: &str) -> usize {
     let caller = Scripted::new(CONTEXT_TOKENS);
     let tokens = |text: &str| -> Vec<String> {
-        caller.token_spans(Agent::Memorizer, text).into_iter().map(|span| text[span].to_owned()).collect()
+        caller.tokens().token_spans(Agent::Memorizer, text).into_iter().map(|span| text[span].to_owned()).collect()
     };
     tokens(a).iter().zip(tokens(b)).take_while(|(a, b)| *a == b).count()
 }

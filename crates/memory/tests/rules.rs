@@ -3,7 +3,10 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use calls::{Agent, BoxFuture, Call, CallError, Caller, Embedder, Embedding, Heads, Reply, Scripted, ScriptedEmbedder};
+use calls::{
+    BoxFuture, Call, CallError, Caller, Embedder, Embedding, Heads, ModelInfo, Reply, Scripted, ScriptedEmbedder,
+    Tokens,
+};
 use tokio::task::yield_now;
 
 /// A caller whose replies are computed; its tokens and context are those of a script.
@@ -53,20 +56,12 @@ impl<F: Fn(&Call) -> String + Send + Sync> Caller for Rules<F> {
         })
     }
 
-    fn context_tokens(&self, agent: Agent) -> usize {
-        self.script.context_tokens(agent)
+    fn tokens(&self) -> &dyn Tokens {
+        self.script.tokens()
     }
 
-    fn token_spans(&self, agent: Agent, text: &str) -> Vec<Range<usize>> {
-        self.script.token_spans(agent, text)
-    }
-
-    fn prompt_tokens(&self, call: &Call) -> usize {
-        self.script.prompt_tokens(call)
-    }
-
-    fn model(&self, agent: Agent) -> &str {
-        self.script.model(agent)
+    fn models(&self) -> &dyn ModelInfo {
+        self.script.models()
     }
 }
 

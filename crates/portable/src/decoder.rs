@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use candle_core::{DType, Device, Tensor};
 use kernels::rope::RopeTable;
 use models::adapter::{Adapter, LowRank, Projection};
-use models::{AdaptedRows, Batch, DecoderNetwork, DecoderSpec, KvCache, ModelError, Output, Result, rope_table};
+use models::{AdaptedRows, Batch, BlockNorms, DecoderNetwork, DecoderSpec, KvCache, Output, Result, rope_table};
 
 use crate::loader::Loader;
 use crate::matrix::{Linear, Matrix};
@@ -80,14 +80,7 @@ impl PagedDecoder {
     }
 
     fn step<'a>(&'a self, batch: &Batch<'_>, adapted: &[AdaptedRows]) -> Result<Step<'a>> {
-        let refused = |reason: String| Err(ModelError::Config { reason });
-        if let Some(token) = batch.tokens.iter().find(|token| **token as usize >= self.spec.vocab) {
-            return refused(format!("token {token} of a vocabulary of {}", self.spec.vocab));
-        }
-        let most = self.rope.positions();
-        if let Some(position) = batch.positions.iter().find(|position| **position as usize >= most) {
-            return refused(format!("position {position} of a context of {most}"));
-        }
+        batch.check(self.spec.vocab, self.rope.positions())?;
         let window = self.spec.window.as_ref().map(|window| window.tokens);
         let rows = |adapted: &AdaptedRows| -> Result<_> {
             Ok((&self.adapters[adapted.adapter], Tensor::new(&adapted.rows[..], &self.device)?))
@@ -174,26 +167,16 @@ impl Change {
 
 impl Layer {
     fn load(spec: &DecoderSpec, loader: &Loader<'_>, index: usize) -> Result<Layer> {
-        let (hidden, dim) = (spec.hidden, spec.heads.dim);
-        let name = |part: &str| format!("model.layers.{index}.{part}");
         let linear = |projection: Projection| {
-            let (block, has_bias) = match projection {
-                Projection::Query | Projection::Key | Projection::Value => ("self_attn", spec.qkv_bias),
-                Projection::Output => ("self_attn", spec.output_bias),
-                Projection::Gate | Projection::Up => ("mlp", spec.gate_up_bias),
-                Projection::Down => ("mlp", spec.down_bias),
-            };
-            let rotated = matches!(projection, Projection::Query | Projection::Key);
-            let interleaved = (spec.rope.interleaved && rotated).then_some(dim);
-            let name = name(&format!("{block}.{}", projection.name()));
-            loader.linear(&name, projection.shape(spec), has_bias, interleaved)
+            let interleaved = projection.is_interleaved(spec).then_some(spec.heads.dim);
+            loader.linear(&projection.in_layer(index), projection.shape(spec), projection.has_bias(spec), interleaved)
         };
-        let norm = |part: &str| loader.vector(&name(&format!("self_attn.{part}.weight")), dim);
+        let norms = BlockNorms::load(spec, loader.weights, index, loader.device)?;
         Ok(Layer {
-            attention_norm: loader.vector(&name("input_layernorm.weight"), hidden)?,
-            qk_norm: if spec.qk_norm { Some((norm("q_norm")?, norm("k_norm")?)) } else { None },
+            attention_norm: norms.attention,
+            qk_norm: norms.heads,
             has_window: spec.window_of(index).is_some(),
-            ffn_norm: loader.vector(&name("post_attention_layernorm.weight"), hidden)?,
+            ffn_norm: norms.feed_forward,
             projections: Projection::ALL.into_iter().map(linear).collect::<Result<_>>()?,
         })
     }

@@ -6,7 +6,8 @@ use candle_core::{Device, Tensor};
 use kernels::attention::Heads;
 use kernels::training::HalfMatrix;
 use kernels::training::attention::Sequence;
-use models::{DecoderSpec, Result, Weights, interleaved_row};
+use models::adapter::Projection;
+use models::{BlockNorms, DecoderSpec, Result, Weights, interleaved_row};
 
 use crate::lora::{LoraLayer, LoraPair};
 use crate::plain;
@@ -70,48 +71,37 @@ impl Frozen {
 impl Layer {
     /// Block `index` of a checkpoint.
     pub fn load(spec: &DecoderSpec, weights: &Weights, index: usize, device: &Device) -> Result<Layer> {
-        let (hidden, ffn, heads) = (spec.hidden, spec.ffn, spec.heads);
-        let name = |part: &str| format!("model.layers.{index}.{part}");
-        let vector = |part: &str, len: usize| -> Result<Tensor> {
-            Ok(Tensor::new(weights.values(&name(part), &[len])?, device)?)
-        };
-        // Projections with the same input are stacked on each other: (name, rows, rows that the rotation pairs).
-        let stack = |parts: &[(&str, usize, bool)], cols: usize, with_bias: bool| -> Result<Frozen> {
-            let (mut matrix, mut bias) = (Vec::new(), Vec::new());
-            for (part, rows, rotated) in parts {
-                let values = weights.values(&name(&format!("{part}.weight")), &[*rows, cols])?;
-                let interleaved = spec.rope.interleaved && *rotated;
-                let source = |row: usize| if interleaved { interleaved_row(row, heads.dim) } else { row };
-                (0..*rows).for_each(|row| matrix.extend_from_slice(&values[source(row) * cols..][..cols]));
-                if with_bias {
-                    let values = weights.values(&name(&format!("{part}.bias")), &[*rows])?;
-                    bias.extend((0..*rows).map(|row| values[source(row)]));
+        // Projections with the same input are stacked on each other.
+        let stack = |projections: &[Projection]| -> Result<Frozen> {
+            let (mut matrix, mut bias, mut width) = (Vec::new(), Vec::new(), 0);
+            for projection in projections {
+                let ((rows, cols), name) = (projection.shape(spec), projection.in_layer(index));
+                let values = weights.values(&format!("{name}.weight"), &[rows, cols])?;
+                let interleaved = projection.is_interleaved(spec);
+                let source = |row: usize| if interleaved { interleaved_row(row, spec.heads.dim) } else { row };
+                (0..rows).for_each(|row| matrix.extend_from_slice(&values[source(row) * cols..][..cols]));
+                if projection.has_bias(spec) {
+                    let values = weights.values(&format!("{name}.bias"), &[rows])?;
+                    bias.extend((0..rows).map(|row| values[source(row)]));
                 }
+                width = cols;
             }
-            let rows = matrix.len() / cols;
+            let rows = matrix.len() / width;
             Ok(Frozen {
-                weight: FrozenWeight::Full(Tensor::from_vec(matrix, (rows, cols), device)?),
-                bias: with_bias.then(|| Tensor::new(bias, device)).transpose()?,
+                weight: FrozenWeight::Full(Tensor::from_vec(matrix, (rows, width), device)?),
+                bias: (!bias.is_empty()).then(|| Tensor::new(bias, device)).transpose()?,
             })
         };
-        let (queries, keys) = (heads.query_width(), heads.key_width());
-        let qkv =
-            [("self_attn.q_proj", queries, true), ("self_attn.k_proj", keys, true), ("self_attn.v_proj", keys, false)];
-        let qk_norm = match spec.qk_norm {
-            true => {
-                Some((vector("self_attn.q_norm.weight", heads.dim)?, vector("self_attn.k_norm.weight", heads.dim)?))
-            }
-            false => None,
-        };
+        let norms = BlockNorms::load(spec, weights, index, device)?;
         Ok(Layer {
-            attention_norm: vector("input_layernorm.weight", hidden)?,
-            qkv: stack(&qkv, hidden, spec.qkv_bias)?,
-            qk_norm,
+            attention_norm: norms.attention,
+            qkv: stack(&[Projection::Query, Projection::Key, Projection::Value])?,
+            qk_norm: norms.heads,
             window: spec.window_of(index),
-            output: stack(&[("self_attn.o_proj", hidden, false)], queries, spec.output_bias)?,
-            ffn_norm: vector("post_attention_layernorm.weight", hidden)?,
-            gate_up: stack(&[("mlp.gate_proj", ffn, false), ("mlp.up_proj", ffn, false)], hidden, spec.gate_up_bias)?,
-            down: stack(&[("mlp.down_proj", hidden, false)], ffn, spec.down_bias)?,
+            output: stack(&[Projection::Output])?,
+            ffn_norm: norms.feed_forward,
+            gate_up: stack(&[Projection::Gate, Projection::Up])?,
+            down: stack(&[Projection::Down])?,
         })
     }
 

@@ -4,7 +4,9 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use calls::{Agent, BoxFuture, Call, CallError, Caller, Finish, OutputFormat, Reply, TenantId, Usage};
+use calls::{
+    Agent, BoxFuture, Call, CallError, Caller, Finish, ModelInfo, OutputFormat, Reply, TenantId, Tokens, Usage,
+};
 use serde_json::Value;
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::task::AbortHandle;
@@ -189,6 +191,16 @@ impl Caller for Remote {
         })
     }
 
+    fn tokens(&self) -> &dyn Tokens {
+        self
+    }
+
+    fn models(&self) -> &dyn ModelInfo {
+        self
+    }
+}
+
+impl Tokens for Remote {
     fn context_tokens(&self, _: Agent) -> usize {
         self.shared.context_tokens
     }
@@ -200,7 +212,9 @@ impl Caller for Remote {
     fn prompt_tokens(&self, call: &Call) -> usize {
         tokens::of_prompt(call)
     }
+}
 
+impl ModelInfo for Remote {
     fn model(&self, _: Agent) -> &str {
         &self.shared.model
     }

@@ -8,7 +8,8 @@ use std::thread;
 use std::time::Duration;
 
 use calls::{
-    Agent, Call, CallError, Caller, Finish, Limits, OnText, OutputFormat, Prompt, Reply, Stability, TenantId, schema,
+    Agent, Call, CallError, Caller, Finish, Limits, ModelInfo, OnText, OutputFormat, Prompt, Reply, Stability,
+    TenantId, Tokens, schema,
 };
 use remote::{Remote, RemoteError, Setup};
 use serde_json::Value;

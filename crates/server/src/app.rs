@@ -16,10 +16,11 @@ use crate::keys::KeysFile;
 use crate::loading::{KeepAlive, Resident, Residents};
 use crate::metered::Metered;
 use crate::metrics::Metrics;
-use crate::openai::{Served, matches_name, served};
 use crate::permits::Admission;
 use crate::pulling::{Meant, Pulling, find_meant};
 use crate::rate::Rate;
+use crate::served::{self, Served, matches_name};
+use crate::status;
 use crate::tenant::Tenants;
 
 pub(crate) use crate::fresh::{fresh_id, random, since_1970};
@@ -108,7 +109,7 @@ impl Shared {
 
     /// As [`Shared::serving`], with the time that the model stays loaded after this request.
     pub async fn serving_for(self: &Arc<Self>, model: &str, keep_alive: Option<KeepAlive>) -> Result<App> {
-        if served(self, model).is_ok() {
+        if self.served(model).is_ok() {
             return Ok(Arc::clone(self));
         }
         let found = self.residents.find(|name| matches_name(name, model), keep_alive);
@@ -117,7 +118,7 @@ impl Shared {
         } else {
             let Some(Meant { name, model }) = self.meant(model).await? else { return Ok(Arc::clone(self)) };
             // Another name of a model that the server was started with.
-            if let Ok(served) = served(self, &model.name) {
+            if let Ok(served) = self.served(&model.name) {
                 let (caller, core) = (Arc::clone(&self.fixed), Arc::clone(&self.core));
                 return Ok(Arc::new(Shared { caller, named: Some(Served { name, ..served }), core }));
             }
@@ -131,6 +132,22 @@ impl Shared {
         let caller = Metered { inner: caller, metrics, log_prompts, _in_use: Some(in_use) };
         let named = Some(Served { agent: Agent::Responder, adapter: AdapterChoice::OfAgent, name });
         Ok(Arc::new(Shared { caller: Arc::new(caller), named, core: Arc::clone(&self.core) }))
+    }
+
+    /// The language model of this name, as [`served::served`], unless this app answers for one that was loaded.
+    ///
+    /// # Errors
+    /// [`ServerError::UnknownModel`].
+    pub fn served(&self, model: &str) -> Result<Served> {
+        self.named.clone().map_or_else(|| served::served(self.caller.models(), model), Ok)
+    }
+
+    /// Checks the name of the embedder.
+    ///
+    /// # Errors
+    /// [`ServerError::UnknownModel`].
+    pub fn check_embedder(&self, model: &str) -> Result<()> {
+        served::check_embedder(&*self.embedder, model)
     }
 
     /// The language model on this disk that a request means.
@@ -153,7 +170,7 @@ impl Shared {
 
     /// States of the engines of all models.
     pub fn states(&self) -> Vec<ModelState> {
-        self.fixed.state().into_iter().chain(self.residents.states()).collect()
+        status::states(&*self.fixed).into_iter().chain(self.residents.states()).collect()
     }
 
     /// Runs a tenant's call.
@@ -175,7 +192,7 @@ impl Shared {
     /// Number of tokens of a call's prompt.
     pub async fn prompt_tokens(&self, call: &Call) -> Result<usize> {
         let (caller, call) = (Arc::clone(&self.caller), call.clone());
-        run_blocking(move || Ok(caller.prompt_tokens(&call))).await
+        run_blocking(move || Ok(caller.tokens().prompt_tokens(&call))).await
     }
 
     /// The requested representations of texts.

@@ -60,57 +60,30 @@ pub(crate) async fn call(caller: &dyn Caller, mut call: Call) -> Result<Reply, C
 
 #[cfg(test)]
 mod tests {
-    use std::ops::Range;
     use std::sync::{Arc, Mutex};
     use std::thread::{self, ThreadId};
 
-    use calls::{Agent, BoxFuture, Finish, Prompt, Usage};
+    use calls::{Agent, Prompt, Scripted};
+    use test_support::double::Double;
 
     use super::*;
 
     /// Writes a reply on a thread of its own, as the engine does.
-    struct Engine;
-
-    impl Caller for Engine {
-        fn call(&self, call: Call) -> BoxFuture<'_, Result<Reply, CallError>> {
+    fn engine() -> Double {
+        Double::new(Scripted::new(100).answer("chat", "a")).answering(|script, mut call| {
+            let on_text = call.on_text.take().expect("the call is streamed");
             let (sender, receiver) = tokio::sync::oneshot::channel();
             thread::spawn(move || {
-                let on_text = call.on_text.expect("the call is streamed");
                 let pieces =
                     [Piece::Thought("So"), Piece::Text("a", &[]), Piece::ToolCall("look"), Piece::Arguments("{}")];
                 pieces.into_iter().for_each(|piece| on_text.send_piece(piece));
-                let reply = Reply {
-                    text: "a".into(),
-                    thought: None,
-                    tool_calls: Vec::new(),
-                    finish: Finish::Stop,
-                    stopped_by: None,
-                    usage: Usage::default(),
-                    diverged: None,
-                    logprobs: Vec::new(),
-                    rendered: String::new(),
-                    model: "m".into(),
-                };
-                sender.send(Ok(reply)).expect("the reply is awaited");
+                sender.send(()).expect("the reply is awaited");
             });
-            Box::pin(async { receiver.await.map_err(|_| CallError::Closed)? })
-        }
-
-        fn context_tokens(&self, _: Agent) -> usize {
-            100
-        }
-
-        fn token_spans(&self, _: Agent, _: &str) -> Vec<Range<usize>> {
-            Vec::new()
-        }
-
-        fn prompt_tokens(&self, _: &Call) -> usize {
-            1
-        }
-
-        fn model(&self, _: Agent) -> &'static str {
-            "m"
-        }
+            Box::pin(async move {
+                receiver.await.map_err(|_| CallError::Closed)?;
+                script.call(call).await
+            })
+        })
     }
 
     #[tokio::test]
@@ -121,7 +94,7 @@ mod tests {
             kept.lock().expect("no thread panics").push((thread::current().id(), format!("{piece:?}")));
         });
         let request = Call::new(Agent::Responder, "chat", Prompt::new(), 5);
-        let reply = call(&Engine, Call { on_text: Some(on_text), ..request }).await.expect("the call is answered");
+        let reply = call(&engine(), Call { on_text: Some(on_text), ..request }).await.expect("the call is answered");
         let received = received.lock().expect("no thread panics").clone();
         let pieces: Vec<&str> = received.iter().map(|(_, piece)| piece.as_str()).collect();
         assert_eq!(pieces, ["Thought(\"So\")", "Text(\"a\", [])", "ToolCall(\"look\")", "Arguments(\"{}\")"]);

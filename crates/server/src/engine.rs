@@ -1,11 +1,13 @@
 //! Engine state: GET /v1/engine, and the same numbers as metrics.
 
+use std::convert::Infallible;
 use std::fmt::Write;
 
 use axum::extract::State;
 use axum::{Extension, Json};
 use calls::ModelState;
 use serde_json::{Value, json};
+use tokio::time::sleep;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -39,6 +41,14 @@ async fn history(State(app): State<App>, Extension(tenant): CurrentTenant) -> Re
         return Err(ServerError::OperatorOnly);
     }
     Ok(Json(json!({ "seconds": SAMPLE_EVERY.as_secs(), "samples": app.history.samples() })))
+}
+
+/// Takes samples for as long as it is polled.
+pub(crate) async fn sample(app: &App) -> Infallible {
+    loop {
+        app.history.push(app.states());
+        sleep(SAMPLE_EVERY).await;
+    }
 }
 
 /// A gauge or counter of a model: name, type, help text and value.

@@ -14,7 +14,7 @@ use crate::app::App;
 use crate::blocking::run_blocking;
 use crate::corpora::CurrentTenant;
 use crate::error::{Result, ServerError};
-use crate::{engine, openai};
+use crate::{engine, openai, status};
 
 /// GET /health: the process answers.
 pub(crate) async fn health() -> Json<Value> {
@@ -30,7 +30,7 @@ pub(crate) async fn ready(State(app): State<App>) -> Result<Json<Value>> {
     if app.stopping.load(Ordering::Relaxed) {
         return Err(ServerError::Stopping);
     }
-    if !app.caller.is_alive() {
+    if !status::is_alive(&*app.caller) {
         return Err(ServerError::EngineEnded);
     }
     if let Some(database) = &app.config.vectors {

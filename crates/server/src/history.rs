@@ -1,14 +1,10 @@
 //! The last states of the engine, for charts that begin before a page was opened.
 
 use std::collections::VecDeque;
-use std::convert::Infallible;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use calls::ModelState;
-use tokio::time::sleep;
-
-use crate::app::App;
 
 pub(crate) const SAMPLE_EVERY: Duration = Duration::from_secs(2);
 
@@ -24,20 +20,12 @@ impl History {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
     }
 
-    fn push(&self, states: Vec<ModelState>) {
+    pub fn push(&self, states: Vec<ModelState>) {
         let mut samples = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if samples.len() == MAX_SAMPLES {
             samples.pop_front();
         }
         samples.push_back(states);
-    }
-}
-
-/// Takes samples for as long as it is polled.
-pub(crate) async fn sample(app: &App) -> Infallible {
-    loop {
-        app.history.push(app.states());
-        sleep(SAMPLE_EVERY).await;
     }
 }
 

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use calls::{
-    Agent, BoxFuture, Call, CallError, Caller, Embedder, Embedding, Heads, Kept, ModelDetails, ModelState, OnText,
-    Reply, ScoreRequest, Scored, Scorer, TenantId, Usage, WorkflowId,
+    BoxFuture, Call, CallError, Caller, Embedder, Embedding, Heads, Kept, ModelDetails, ModelInfo, OnText, Prefixes,
+    Reply, ScoreRequest, Scored, Scorer, Status, TenantId, Tokens, Usage, WorkflowId,
 };
 
 use crate::delivery;
@@ -43,64 +43,44 @@ impl Caller for Metered<dyn Caller> {
         })
     }
 
+    fn tokens(&self) -> &dyn Tokens {
+        self.inner.tokens()
+    }
+
+    fn models(&self) -> &dyn ModelInfo {
+        self.inner.models()
+    }
+
     fn close_workflow(&self, workflow: WorkflowId) {
         self.inner.close_workflow(workflow);
     }
 
-    fn keep_prefixes<'a>(&'a self, tenant: TenantId, workflow: WorkflowId, folder: &'a Path) -> BoxFuture<'a, Kept> {
-        Box::pin(async move { with_log(self.inner.keep_prefixes(tenant, workflow, folder).await, "not saved") })
-    }
-
-    fn bring_prefixes<'a>(&'a self, tenant: TenantId, folder: &'a Path) -> BoxFuture<'a, Kept> {
-        Box::pin(async move { with_log(self.inner.bring_prefixes(tenant, folder).await, "not used") })
-    }
-
-    fn context_tokens(&self, agent: Agent) -> usize {
-        self.inner.context_tokens(agent)
-    }
-
-    fn parameters(&self, agent: Agent) -> Option<u64> {
-        self.inner.parameters(agent)
-    }
-
-    fn details(&self, agent: Agent) -> Option<ModelDetails> {
-        self.inner.details(agent)
-    }
-
-    fn digest(&self, agent: Agent) -> Option<String> {
-        self.inner.digest(agent)
-    }
-
-    fn token_spans(&self, agent: Agent, text: &str) -> Vec<Range<usize>> {
-        self.inner.token_spans(agent, text)
-    }
-
-    fn prompt_tokens(&self, call: &Call) -> usize {
-        self.inner.prompt_tokens(call)
-    }
-
-    fn model(&self, agent: Agent) -> &str {
-        self.inner.model(agent)
-    }
-
-    fn base_model(&self, agent: Agent) -> &str {
-        self.inner.base_model(agent)
-    }
-
-    fn adapters(&self, agent: Agent) -> Vec<String> {
-        self.inner.adapters(agent)
+    fn prefixes(&self) -> Option<&dyn Prefixes> {
+        self.inner.prefixes().is_some().then_some(self as &dyn Prefixes)
     }
 
     fn scorer(&self) -> Option<&dyn Scorer> {
         self.inner.scorer().is_some().then_some(self as &dyn Scorer)
     }
 
-    fn state(&self) -> Vec<ModelState> {
-        self.inner.state()
+    fn status(&self) -> Option<&dyn Status> {
+        self.inner.status()
+    }
+}
+
+impl Prefixes for Metered<dyn Caller> {
+    fn keep_prefixes<'a>(&'a self, tenant: TenantId, workflow: WorkflowId, folder: &'a Path) -> BoxFuture<'a, Kept> {
+        Box::pin(async move {
+            let Some(prefixes) = self.inner.prefixes() else { return Kept::default() };
+            with_log(prefixes.keep_prefixes(tenant, workflow, folder).await, "not saved")
+        })
     }
 
-    fn is_alive(&self) -> bool {
-        self.inner.is_alive()
+    fn bring_prefixes<'a>(&'a self, tenant: TenantId, folder: &'a Path) -> BoxFuture<'a, Kept> {
+        Box::pin(async move {
+            let Some(prefixes) = self.inner.prefixes() else { return Kept::default() };
+            with_log(prefixes.bring_prefixes(tenant, folder).await, "not used")
+        })
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use calls::{Caller, ModelDetails};
 use serde::Serialize;
 
-use crate::openai::matches_name;
+use crate::served::matches_name;
 
 /// Why something cannot be done with a model, and what to do about it.
 pub type Refused = (String, Option<String>);

@@ -16,7 +16,7 @@ use crate::corpora::resume_interrupted;
 use crate::error::{Result, ServerError};
 use crate::openai::resume_batches;
 use crate::router::router;
-use crate::{history, mcp};
+use crate::{engine, mcp, status};
 
 /// A configured server that does not listen yet.
 #[derive(Clone)]
@@ -43,7 +43,7 @@ impl Server {
         let outcome = tokio::select! {
             never = accept(listener, router(&app), app.config.read_timeout, &open) => match never {},
             never = app.residents.expire() => match never {},
-            never = history::sample(&app) => match never {},
+            never = engine::sample(&app) => match never {},
             () = stop => Ok(()),
             () = engine_ended(&*app.fixed) => Err(ServerError::EngineEnded),
         };
@@ -79,7 +79,7 @@ const LIVENESS_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Ready when the engine has ended.
 async fn engine_ended(caller: &dyn Caller) {
-    while caller.is_alive() {
+    while status::is_alive(caller) {
         sleep(LIVENESS_INTERVAL).await;
     }
 }

@@ -17,7 +17,7 @@ use crate::body::Body;
 use crate::corpora::CurrentTenant;
 use crate::error::{Result, ServerError};
 use crate::loading::{KeepAlive, Room};
-use crate::openai::{names, served};
+use crate::openai::names;
 use crate::pulling::{PullProgress, Shelf, ShelfModel};
 use crate::stream::{Framing, Sink, respond};
 use crate::tenant::Tenant;
@@ -143,7 +143,7 @@ async fn load(
     shelf_of(&app, &tenant)?;
     let keep_alive = request.keep_alive.as_ref().map(KeepAlive::of_request).transpose()?;
     let app = app.serving_for(&request.model, keep_alive).await?;
-    Ok(Json(json!({ "model": served(&app, &request.model)?.name, "loaded": true })))
+    Ok(Json(json!({ "model": app.served(&request.model)?.name, "loaded": true })))
 }
 
 /// Unload a model that was loaded while the server runs, as soon as no request uses it.
@@ -161,7 +161,7 @@ async fn unload(
         let is_loaded = app.residents.all().iter().any(|resident| resident.name == name);
         return Ok(Json(json!({ "model": name, "loaded": is_loaded })));
     }
-    if served(&app, &name).is_ok() {
+    if app.served(&name).is_ok() {
         return Err(ServerError::Fixed(name));
     }
     Err(ServerError::NotFound(format!("loaded model {}", request.model)))

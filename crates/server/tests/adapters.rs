@@ -1,36 +1,17 @@
 //! Models with adapters: how they are listed, and which adapter a request runs with.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use calls::{AdapterChoice, Agent, BoxFuture, Call, CallError, Caller, Reply, Scripted};
+use calls::{AdapterChoice, Agent, ModelInfo, Scripted};
 use serde_json::{Value, json};
 
 use crate::host::{CONTEXT_TOKENS, Host};
+use test_support::double::Double;
 
 /// A model with two adapters; the researcher runs with the first.
-struct Adapted {
-    script: Scripted,
-    seen: Mutex<Vec<(Agent, AdapterChoice)>>,
-}
+struct Adapted;
 
-impl Caller for Adapted {
-    fn call(&self, call: Call) -> BoxFuture<'_, Result<Reply, CallError>> {
-        self.seen.lock().expect("no thread panics").push((call.agent, call.adapter.clone()));
-        self.script.call(call)
-    }
-
-    fn context_tokens(&self, _: Agent) -> usize {
-        CONTEXT_TOKENS
-    }
-
-    fn token_spans(&self, agent: Agent, text: &str) -> Vec<std::ops::Range<usize>> {
-        self.script.token_spans(agent, text)
-    }
-
-    fn prompt_tokens(&self, call: &Call) -> usize {
-        self.script.prompt_tokens(call)
-    }
-
+impl ModelInfo for Adapted {
     fn model(&self, agent: Agent) -> &str {
         if agent == Agent::Researcher { "small:q4_1:plans" } else { "small:q4_1" }
     }
@@ -44,11 +25,11 @@ impl Caller for Adapted {
     }
 }
 
-fn host() -> (Host, Arc<Adapted>) {
+fn host() -> (Host, Arc<Scripted>) {
     let script = Scripted::new(CONTEXT_TOKENS).answer("chat", "Yes.").answer("completion", "Yes.");
     let script = script.answer("response", "Yes.").answer("ollama", "Yes.");
-    let caller = Arc::new(Adapted { script, seen: Mutex::default() });
-    (Host::with(caller.clone(), |_| {}), caller)
+    let script = Arc::new(script);
+    (Host::new(Double::new(Arc::clone(&script)).with_models(Adapted)), script)
 }
 
 #[test]
@@ -68,7 +49,7 @@ fn adapters_are_listed_as_models_with_their_base() {
 
 #[test]
 fn a_request_runs_with_the_adapter_that_its_model_names() {
-    let (host, caller) = host();
+    let (host, script) = host();
     let named = |name: &str| AdapterChoice::Named(Arc::from(name));
     let cases = [
         ("small", "small:q4_1", AdapterChoice::OfAgent),
@@ -90,8 +71,8 @@ fn a_request_runs_with_the_adapter_that_its_model_names() {
         for (path, body) in all {
             let answer = host.post(path, &body);
             assert_eq!((answer.status, &answer.json()["model"]), (200, &json!(answered)), "{path} {asked}");
-            let seen = caller.seen.lock().expect("no thread panics").pop().expect("a call");
-            assert_eq!(seen, (Agent::Responder, adapter.clone()), "{path} {asked}");
+            let seen = script.seen().pop().expect("a call");
+            assert_eq!((seen.agent, &seen.adapter), (Agent::Responder, &adapter), "{path} {asked}");
         }
     }
     // The name of a role's model with its adapter is that adapter.

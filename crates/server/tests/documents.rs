@@ -1,13 +1,14 @@
 //! Documents: uploads, their jobs, their texts.
 
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use calls::{Agent, BoxFuture, Call, CallError, Caller, Kept, Reply, Scripted, TenantId, WorkflowId};
+use calls::{BoxFuture, Kept, Prefixes, Scripted, TenantId, WorkflowId};
 use serde_json::{Value, json};
 
-use crate::host::{CONTEXT_TOKENS, Host, Thinker, eventually, says};
+use crate::host::{CONTEXT_TOKENS, Host, eventually, says};
+use test_support::double::Double;
+use test_support::thinker::Thinker;
 
 /// Uploads in the data folder.
 fn uploads(host: &Host) -> usize {
@@ -232,13 +233,9 @@ fn a_job_is_resumed_after_its_server_was_killed_unless_it_may_be_the_cause() {
 }
 
 /// Stores the prompts of a workflow as an engine stores their KV pages.
-struct Keeping(Scripted);
+struct Keeping(Arc<Scripted>);
 
-impl Caller for Keeping {
-    fn call(&self, call: Call) -> BoxFuture<'_, Result<Reply, CallError>> {
-        self.0.call(call)
-    }
-
+impl Prefixes for Keeping {
     fn keep_prefixes<'a>(&'a self, _: TenantId, workflow: WorkflowId, folder: &'a Path) -> BoxFuture<'a, Kept> {
         Box::pin(async move {
             let calls = self.0.seen().into_iter().filter(|call| call.workflow == workflow);
@@ -249,20 +246,8 @@ impl Caller for Keeping {
         })
     }
 
-    fn context_tokens(&self, agent: Agent) -> usize {
-        self.0.context_tokens(agent)
-    }
-
-    fn token_spans(&self, agent: Agent, text: &str) -> Vec<Range<usize>> {
-        self.0.token_spans(agent, text)
-    }
-
-    fn prompt_tokens(&self, call: &Call) -> usize {
-        self.0.prompt_tokens(call)
-    }
-
-    fn model(&self, agent: Agent) -> &str {
-        self.0.model(agent)
+    fn bring_prefixes<'a>(&'a self, _: TenantId, _: &'a Path) -> BoxFuture<'a, Kept> {
+        Box::pin(async { Kept::default() })
     }
 }
 
@@ -285,7 +270,8 @@ fn holding(folder: &Path, text: &str) -> Vec<PathBuf> {
 #[test]
 fn deleting_a_corpus_leaves_nothing_of_it() {
     let secret = "The heron flies at dawn over Amsteldijk.";
-    let caller = Keeping(Scripted::new(CONTEXT_TOKENS).answer("answer", "At dawn."));
+    let script = Arc::new(Scripted::new(CONTEXT_TOKENS).answer("answer", "At dawn."));
+    let caller = Double::new(Arc::clone(&script)).with_prefixes(Keeping(script));
     let host = Host::with(Arc::new(caller), |config| config.keep_prefixes = true);
     let data = host.folder.path().to_owned();
     host.corpus("a", &[("a.txt", secret)]);

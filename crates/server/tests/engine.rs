@@ -3,44 +3,29 @@
 use std::fs;
 use std::sync::Arc;
 
-use calls::{Agent, BoxFuture, Call, CallError, Caller, ModelState, Reply};
+use calls::{ModelState, Scripted, Status};
 use serde_json::json;
 
 use crate::host::{CONTEXT_TOKENS, Host, says};
+use test_support::double::Double;
 
 /// An engine that is busy.
 struct Busy;
 
-impl Caller for Busy {
-    fn call(&self, _: Call) -> BoxFuture<'_, Result<Reply, CallError>> {
-        Box::pin(async { Err(CallError::Closed) })
-    }
-
-    fn context_tokens(&self, _: Agent) -> usize {
-        CONTEXT_TOKENS
-    }
-
-    fn token_spans(&self, _: Agent, _: &str) -> Vec<std::ops::Range<usize>> {
-        Vec::new()
-    }
-
-    fn prompt_tokens(&self, _: &Call) -> usize {
-        1
-    }
-
-    fn model(&self, _: Agent) -> &'static str {
-        "busy"
-    }
-
+impl Status for Busy {
     fn state(&self) -> Vec<ModelState> {
         let state = ModelState { model: "bu\"sy".into(), total_pages: 512, used_pages: 7, ..ModelState::default() };
         vec![ModelState { read_tokens_per_second: 3e-59, written_tokens_per_second: 12.5, ..state }]
+    }
+
+    fn is_alive(&self) -> bool {
+        true
     }
 }
 
 #[test]
 fn the_engine_reports_its_state() {
-    let host = Host::new(Busy);
+    let host = Host::new(Double::new(Scripted::new(CONTEXT_TOKENS)).with_status(Busy));
     let model = host.get("/v1/engine").json()["models"][0].take();
     assert_eq!(
         (&model["model"], &model["total_pages"], &model["used_pages"]),

@@ -5,14 +5,14 @@
 //! n sequences instead of a few.
 
 use std::collections::HashSet;
-use std::ops::Range;
 use std::sync::Arc;
 
-use calls::{Agent, BoxFuture, Call, CallError, Caller, Reply, Scripted};
+use calls::{Caller, Scripted};
 use serde_json::{Value, json};
 
 use crate::host::CONTEXT_TOKENS;
 use crate::tenants::{HOLDERS, Random, Shared};
+use test_support::double::Double;
 
 const ROUNDS: u64 = 4;
 const DEEDS: usize = 150;
@@ -20,32 +20,14 @@ const DEEDS: usize = 150;
 const ID_LENGTH: usize = 12;
 
 /// A model that answers with its prompt.
-struct Echo(Scripted);
-
-impl Caller for Echo {
-    fn call(&self, call: Call) -> BoxFuture<'_, Result<Reply, CallError>> {
+fn echo(script: Scripted) -> Double {
+    Double::new(script).answering(|script, call| {
         Box::pin(async move {
-            let mut reply = self.0.call(call).await?;
+            let mut reply = script.call(call).await?;
             reply.text.clone_from(&reply.rendered);
             Ok(reply)
         })
-    }
-
-    fn context_tokens(&self, agent: Agent) -> usize {
-        self.0.context_tokens(agent)
-    }
-
-    fn token_spans(&self, agent: Agent, text: &str) -> Vec<Range<usize>> {
-        self.0.token_spans(agent, text)
-    }
-
-    fn prompt_tokens(&self, call: &Call) -> usize {
-        self.0.prompt_tokens(call)
-    }
-
-    fn model(&self, agent: Agent) -> &str {
-        self.0.model(agent)
-    }
+    })
 }
 
 /// All that one holder has.
@@ -76,7 +58,7 @@ impl World {
         let script = ["chat", "messages", "completion", "response", "ollama", "answer"]
             .into_iter()
             .fold(Scripted::new(CONTEXT_TOKENS), |script, step| script.answer(step, "Yes."));
-        let shared = Shared::new(Arc::new(Echo(script)), None);
+        let shared = Shared::new(Arc::new(echo(script)), None);
         World { shared, random: Random(seed), all: Default::default(), planted: 0, requests: 0, pried: 0 }
     }
 

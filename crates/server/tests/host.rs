@@ -3,11 +3,10 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use calls::{Agent, BoxFuture, Call, CallError, Caller, Reply, Scripted, ScriptedEmbedder};
+use calls::{Caller, Scripted, ScriptedEmbedder};
 use serde_json::{Value, json};
 use server::{Config, Server};
 use tempfile::TempDir;
@@ -238,59 +237,5 @@ pub fn eventually(what: &str, so: impl Fn() -> bool) {
     while !so() {
         assert!(started.elapsed() < Duration::from_secs(30), "{what}");
         thread::sleep(Duration::from_millis(5));
-    }
-}
-
-/// A model that writes one word and then never ends.
-#[derive(Clone, Default)]
-pub struct Thinker {
-    pub begun: Arc<AtomicUsize>,
-    pub given_up: Arc<AtomicUsize>,
-}
-
-struct GivenUp(Arc<AtomicUsize>);
-
-impl Drop for GivenUp {
-    fn drop(&mut self) {
-        self.0.fetch_add(1, Ordering::SeqCst);
-    }
-}
-
-impl Thinker {
-    pub fn begun(&self) -> usize {
-        self.begun.load(Ordering::SeqCst)
-    }
-
-    pub fn given_up(&self) -> usize {
-        self.given_up.load(Ordering::SeqCst)
-    }
-}
-
-impl Caller for Thinker {
-    fn call(&self, call: Call) -> BoxFuture<'_, Result<Reply, CallError>> {
-        Box::pin(async move {
-            self.begun.fetch_add(1, Ordering::SeqCst);
-            let _dropped = GivenUp(Arc::clone(&self.given_up));
-            if let Some(on_text) = &call.on_text {
-                on_text.send("Well");
-            }
-            std::future::pending().await
-        })
-    }
-
-    fn context_tokens(&self, _: Agent) -> usize {
-        CONTEXT_TOKENS
-    }
-
-    fn token_spans(&self, _: Agent, text: &str) -> Vec<std::ops::Range<usize>> {
-        std::iter::once(0..text.len()).collect()
-    }
-
-    fn prompt_tokens(&self, _: &Call) -> usize {
-        1
-    }
-
-    fn model(&self, _: Agent) -> &'static str {
-        "thinker"
     }
 }

@@ -8,11 +8,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use calls::{Agent, BoxFuture, Call, CallError, Caller, Finish, Reply, Scripted, Usage};
+use calls::{Agent, Call, CallError, Caller, ModelState, Scripted, Status, Tokens, Usage};
 use serde_json::{Value, json};
 use server::ServerError;
 
-use crate::host::{CONTEXT_TOKENS, Host, Thinker, eventually, says};
+use crate::host::{CONTEXT_TOKENS, Host, eventually, says};
+use test_support::double::Double;
+use test_support::thinker::Thinker;
 
 fn question(model: &str) -> Value {
     json!({ "model": model, "messages": [{ "role": "user", "content": "?" }] })
@@ -107,25 +109,9 @@ fn a_slow_client_blocks_no_others_and_times_out() {
 /// A model that can end.
 struct Mortal(Arc<AtomicBool>);
 
-impl Caller for Mortal {
-    fn call(&self, _: Call) -> BoxFuture<'_, Result<Reply, CallError>> {
-        Box::pin(async { Err(CallError::Closed) })
-    }
-
-    fn context_tokens(&self, _: Agent) -> usize {
-        CONTEXT_TOKENS
-    }
-
-    fn token_spans(&self, _: Agent, _: &str) -> Vec<Range<usize>> {
+impl Status for Mortal {
+    fn state(&self) -> Vec<ModelState> {
         Vec::new()
-    }
-
-    fn prompt_tokens(&self, _: &Call) -> usize {
-        1
-    }
-
-    fn model(&self, _: Agent) -> &'static str {
-        "mortal"
     }
 
     fn is_alive(&self) -> bool {
@@ -136,7 +122,7 @@ impl Caller for Mortal {
 #[test]
 fn the_server_ends_with_an_error_when_its_engine_has_ended() {
     let dead = Arc::new(AtomicBool::new(false));
-    let host = Host::new(Mortal(Arc::clone(&dead)));
+    let host = Host::new(Double::new(says("")).with_status(Mortal(Arc::clone(&dead))));
     assert_eq!(host.get("/ready").status, 200);
     dead.store(true, Ordering::SeqCst);
     assert!(matches!(host.outcome(), Err(ServerError::EngineEnded)));
@@ -205,50 +191,22 @@ fn large_bodies_are_refused() {
 }
 
 /// A model that writes three pieces.
-struct Pieces;
-
-impl Caller for Pieces {
-    fn call(&self, call: Call) -> BoxFuture<'_, Result<Reply, CallError>> {
+fn pieces() -> Double {
+    let script = Scripted::new(CONTEXT_TOKENS).named("pieces").answer("chat", "Good day.");
+    Double::new(script).answering(|script, mut call| {
         Box::pin(async move {
-            let on_text = call.on_text.expect("the call is streamed");
+            let on_text = call.on_text.take().expect("the call is streamed");
             ["Good", " day", "."].iter().for_each(|piece| on_text.send(piece));
-            let usage = Usage { calls: 1, prompt_tokens: 1, output_tokens: 3, ..Usage::default() };
-            let (text, model) = ("Good day.".to_owned(), "pieces".to_owned());
-            Ok(Reply {
-                text,
-                thought: None,
-                tool_calls: Vec::new(),
-                finish: Finish::Stop,
-                stopped_by: None,
-                usage,
-                diverged: None,
-                logprobs: Vec::new(),
-                rendered: String::new(),
-                model,
-            })
+            let mut reply = script.call(call).await?;
+            reply.usage = Usage { calls: 1, prompt_tokens: 1, output_tokens: 3, ..Usage::default() };
+            Ok(reply)
         })
-    }
-
-    fn context_tokens(&self, _: Agent) -> usize {
-        CONTEXT_TOKENS
-    }
-
-    fn token_spans(&self, _: Agent, _: &str) -> Vec<Range<usize>> {
-        Vec::new()
-    }
-
-    fn prompt_tokens(&self, _: &Call) -> usize {
-        1
-    }
-
-    fn model(&self, _: Agent) -> &'static str {
-        "pieces"
-    }
+    })
 }
 
 #[test]
 fn health_readiness_and_counts() {
-    let host = Host::with(Arc::new(Pieces), |_| {});
+    let host = Host::with(Arc::new(pieces()), |_| {});
     assert_eq!(host.get("/health").json(), json!({ "status": "ok" }));
     assert_eq!(host.get("/ready").json()["models"], json!(["pieces", "letters"]));
     let mut streamed = question("pieces");
@@ -282,14 +240,7 @@ struct Counter {
     released: Arc<AtomicBool>,
 }
 
-impl Caller for Counter {
-    fn call(&self, call: Call) -> BoxFuture<'_, Result<Reply, CallError>> {
-        Box::pin(async move {
-            self.prompt_tokens(&call);
-            Err(CallError::Closed)
-        })
-    }
-
+impl Tokens for Counter {
     fn context_tokens(&self, _: Agent) -> usize {
         CONTEXT_TOKENS
     }
@@ -305,18 +256,14 @@ impl Caller for Counter {
         }
         1
     }
-
-    fn model(&self, _: Agent) -> &'static str {
-        "counter"
-    }
 }
 
 #[test]
 fn counting_tokens_does_not_block_other_requests() {
     let counter = Counter::default();
-    let host = Host::new(counter.clone());
+    let host = Host::new(Double::new(says("")).with_tokens(counter.clone()));
     let json = [("content-type", "application/json")];
-    let body = question("counter").to_string();
+    let body = question("scripted").to_string();
     // The server has two threads for its sockets.
     let asked: Vec<TcpStream> =
         (0..3).map(|_| host.open("POST", "/v1/chat/completions", &json, body.as_bytes())).collect();

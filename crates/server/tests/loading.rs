@@ -7,12 +7,13 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 use std::time::Duration;
 
-use calls::{Agent, BoxFuture, Call, CallError, Caller, ModelDetails, Reply};
+use calls::{Agent, BoxFuture, Call, CallError, Caller, ModelDetails, ModelInfo, Reply, Tokens};
 use serde_json::{Value, json};
 use server::{KeepAlive, Keys, KeysFile, LoadModels, PullProgress, Refused, Shelf, ShelfModel};
 use tempfile::TempDir;
 
-use crate::host::{Answer, CONTEXT_TOKENS, Host, Thinker, eventually, read_until, says};
+use crate::host::{Answer, CONTEXT_TOKENS, Host, eventually, read_until, says};
+use test_support::thinker::Thinker;
 
 const GIB: u64 = 1 << 30;
 
@@ -49,18 +50,16 @@ impl Caller for Loaded {
         self.inner.call(call)
     }
 
-    fn context_tokens(&self, _: Agent) -> usize {
-        CONTEXT_TOKENS
+    fn tokens(&self) -> &dyn Tokens {
+        self.inner.tokens()
     }
 
-    fn token_spans(&self, agent: Agent, text: &str) -> Vec<std::ops::Range<usize>> {
-        self.inner.token_spans(agent, text)
+    fn models(&self) -> &dyn ModelInfo {
+        self
     }
+}
 
-    fn prompt_tokens(&self, call: &Call) -> usize {
-        self.inner.prompt_tokens(call)
-    }
-
+impl ModelInfo for Loaded {
     fn model(&self, _: Agent) -> &str {
         &self.name
     }

@@ -6,7 +6,8 @@ use std::time::Duration;
 use calls::Scripted;
 use serde_json::{Value, json};
 
-use crate::host::{CONTEXT_TOKENS, Host, Thinker, eventually};
+use crate::host::{CONTEXT_TOKENS, Host, eventually};
+use test_support::thinker::Thinker;
 
 /// Sends a JSON-RPC request and returns its result.
 fn rpc(host: &Host, method: &str, params: Value) -> Value {

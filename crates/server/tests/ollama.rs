@@ -2,35 +2,20 @@
 
 use std::sync::Arc;
 
-use calls::{Agent, BoxFuture, Call, CallError, Caller, ModelDetails, OutputFormat, Reply, Scripted};
+use calls::{Agent, ModelDetails, ModelInfo, OutputFormat, Scripted};
 use serde_json::{Value, json};
 
 use crate::host::{CONTEXT_TOKENS, Host};
+use test_support::double::Double;
 
 fn script() -> Scripted {
     Scripted::new(CONTEXT_TOKENS).thought("ollama", "It is morning.", "Good day.")
 }
 
 /// A model that is known in full.
-struct Described(Scripted);
+struct Described;
 
-impl Caller for Described {
-    fn call(&self, call: Call) -> BoxFuture<'_, Result<Reply, CallError>> {
-        self.0.call(call)
-    }
-
-    fn context_tokens(&self, agent: Agent) -> usize {
-        self.0.context_tokens(agent)
-    }
-
-    fn token_spans(&self, agent: Agent, text: &str) -> Vec<std::ops::Range<usize>> {
-        self.0.token_spans(agent, text)
-    }
-
-    fn prompt_tokens(&self, call: &Call) -> usize {
-        self.0.prompt_tokens(call)
-    }
-
+impl ModelInfo for Described {
     fn model(&self, _: Agent) -> &'static str {
         "small:q4_1"
     }
@@ -52,6 +37,10 @@ impl Caller for Described {
     fn digest(&self, _: Agent) -> Option<String> {
         Some("ab".repeat(32))
     }
+}
+
+fn described() -> Double {
+    Double::new(script()).with_models(Described)
 }
 
 fn lines(text: &str) -> Vec<Value> {
@@ -155,7 +144,7 @@ fn a_request_without_a_prompt_loads_or_unloads() {
 
 #[test]
 fn thoughts_are_apart_and_only_of_models_that_think() {
-    let host = Host::new(Described(script()));
+    let host = Host::new(described());
     let message = json!([{ "role": "user", "content": "Hello?" }]);
     let chat = |think: Value, stream: bool| {
         host.post("/api/chat", &json!({ "model": "small", "messages": message, "stream": stream, "think": think }))
@@ -300,7 +289,7 @@ fn vectors_are_truncated_and_shortened_as_by_ollama() {
 
 #[test]
 fn models_are_listed_and_shown() {
-    let host = Host::new(Described(script()));
+    let host = Host::new(described());
     let details = json!({ "parent_model": "", "format": "gguf", "family": "llama", "families": ["llama"],
         "parameter_size": "134.52M", "quantization_level": "Q4_1" });
     let mut model = json!({ "name": "small:q4_1", "model": "small:q4_1", "modified_at": "2000-02-29T00:00:00Z",
@@ -335,7 +324,7 @@ fn models_are_listed_and_shown() {
 
 #[test]
 fn a_loaded_model_is_pulled_and_without_a_shelf_no_other() {
-    let host = Host::new(Described(script()));
+    let host = Host::new(described());
     let pulled = host.post("/api/pull", &json!({ "model": "small" }));
     assert_eq!(pulled.header("content-type"), Some("application/x-ndjson"));
     assert_eq!(Value::from(lines(&pulled.text)), json!([{ "status": "pulling manifest" }, { "status": "success" }]));

@@ -1,18 +1,19 @@
 //! The page in a real browser, in front of scripted models, by keyboard and by pointer.
 
 use std::fs;
-use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use calls::{Agent, BoxFuture, Call, CallError, Caller, ModelState, Reply, Scripted};
+use calls::{Caller, ModelState, Scripted, Status};
 use serde_json::{Value, json};
 use server::{Keys, KeysFile};
 
 use crate::graph::{self, built};
-use crate::host::{CONTEXT_TOKENS, Host, Thinker, eventually, says};
+use crate::host::{CONTEXT_TOKENS, Host, eventually, says};
 use crate::shelf;
 use test_support::browser::Browser;
+use test_support::double::Double;
+use test_support::thinker::Thinker;
 
 const STORY: &str = "# The light at Pell\n\nThe mill stood by the river, and its wheel had not turned since the flood of the\n\
                      autumn before.\n\n## The wedding\n\nIn 1911 Ada Brook, who kept the light, married Tom Reed. Their cat \
@@ -114,7 +115,7 @@ fn asked() -> Scripted {
 /// A corpus with a story, prepared for `rag`.
 pub fn told() -> Host {
     let shelf = Arc::new(shelf::Three::default());
-    let host = Host::with(Arc::new(HalfCached(asked())), |config| {
+    let host = Host::with(Arc::new(half_cached(asked())), |config| {
         config.shelf = Some(shelf);
         config.settings =
             vec![("host".to_owned(), "127.0.0.1".to_owned()), ("load-models".to_owned(), "auto".to_owned())];
@@ -380,33 +381,14 @@ fn an_answer_is_stopped_and_a_job_is_cancelled_retried_and_dismissed() {
 }
 
 /// A script whose prompts are half cached.
-struct HalfCached(Scripted);
-
-impl Caller for HalfCached {
-    fn call(&self, call: Call) -> BoxFuture<'_, Result<Reply, CallError>> {
-        let reply = self.0.call(call);
+fn half_cached(script: Scripted) -> Double {
+    Double::new(script).answering(|script, call| {
         Box::pin(async move {
-            let mut reply = reply.await?;
+            let mut reply = script.call(call).await?;
             reply.usage.cached_tokens = reply.usage.prompt_tokens / 2;
             Ok(reply)
         })
-    }
-
-    fn context_tokens(&self, agent: Agent) -> usize {
-        self.0.context_tokens(agent)
-    }
-
-    fn token_spans(&self, agent: Agent, text: &str) -> Vec<Range<usize>> {
-        self.0.token_spans(agent, text)
-    }
-
-    fn prompt_tokens(&self, call: &Call) -> usize {
-        self.0.prompt_tokens(call)
-    }
-
-    fn model(&self, agent: Agent) -> &str {
-        self.0.model(agent)
-    }
+    })
 }
 
 #[test]
@@ -420,7 +402,7 @@ fn a_thorough_answer_tells_its_steps_in_words() {
         .answer("gam.info_check", json!({ "enough": false }).to_string())
         .answer("gam.info_check", json!({ "enough": true }).to_string())
         .answer("gam.follow_up", json!({ "new_requests": ["Which year?"] }).to_string());
-    let host = Host::new(HalfCached(script));
+    let host = Host::new(half_cached(script));
     host.corpus("a", &[("story.md", STORY)]);
     let Some(mut page) = page(&host, "a", "ask") else { return };
     click(&mut page, "[value=thorough]");
@@ -555,7 +537,8 @@ fn operations_show_the_engine_over_time_keys_and_settings() {
     let folder = tempfile::tempdir().expect("the system has a folder for temporary files");
     let file = folder.path().join("keys");
     let [ann, bob] = ["ann", "bob"].map(|name| Keys::add(&file, name).expect("a new key"));
-    let host = Host::with(Arc::new(Counting::default()), |config| {
+    let counting = Double::new(Scripted::new(CONTEXT_TOKENS).named("counting")).with_status(Counting::default());
+    let host = Host::with(Arc::new(counting), |config| {
         config.keys = Some(KeysFile::open(&file).expect("it reads back"));
         config.operator = Some("ann".to_owned());
         config.settings = vec![("max-body".to_owned(), "8388608".to_owned())];
@@ -607,31 +590,15 @@ fn operations_show_the_engine_over_time_keys_and_settings() {
 #[derive(Default)]
 struct Counting(AtomicU64);
 
-impl Caller for Counting {
-    fn call(&self, _: Call) -> BoxFuture<'_, Result<Reply, CallError>> {
-        Box::pin(async { Err(CallError::Closed) })
-    }
-
-    fn context_tokens(&self, _: Agent) -> usize {
-        CONTEXT_TOKENS
-    }
-
-    fn token_spans(&self, _: Agent, _: &str) -> Vec<Range<usize>> {
-        Vec::new()
-    }
-
-    fn prompt_tokens(&self, _: &Call) -> usize {
-        1
-    }
-
-    fn model(&self, _: Agent) -> &'static str {
-        "counting"
-    }
-
+impl Status for Counting {
     fn state(&self) -> Vec<ModelState> {
         let looks = self.0.fetch_add(1, Ordering::Relaxed);
         let state = ModelState { model: "counting".into(), total_pages: 512, ..ModelState::default() };
         vec![ModelState { cached_tokens: 30 * looks, read_tokens: 10 * looks, ..state }]
+    }
+
+    fn is_alive(&self) -> bool {
+        true
     }
 }
 

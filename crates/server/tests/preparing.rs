@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use calls::{Agent, BoxFuture, Call, CallError, Caller, Reply, Scripted};
+use calls::{Caller, Scripted};
 use serde_json::{Value, json};
 
 use crate::host::{Answer, CONTEXT_TOKENS, Host, eventually};
+use test_support::double::Double;
 
 const TEXT: &str = "The wall fell.";
 
@@ -19,34 +20,16 @@ fn script() -> Scripted {
     agents.into_iter().fold(script, |script, step| script.answer(step, "none"))
 }
 
-/// A script whose memorizer never replies.
-struct Slow(Scripted);
-
-impl Caller for Slow {
-    fn call(&self, call: Call) -> BoxFuture<'_, Result<Reply, CallError>> {
-        if call.step == "gam.memorize" { Box::pin(std::future::pending()) } else { self.0.call(call) }
-    }
-
-    fn context_tokens(&self, agent: Agent) -> usize {
-        self.0.context_tokens(agent)
-    }
-
-    fn token_spans(&self, agent: Agent, text: &str) -> Vec<std::ops::Range<usize>> {
-        self.0.token_spans(agent, text)
-    }
-
-    fn prompt_tokens(&self, call: &Call) -> usize {
-        self.0.prompt_tokens(call)
-    }
-
-    fn model(&self, agent: Agent) -> &str {
-        self.0.model(agent)
-    }
+/// The script, with a memorizer that never replies.
+fn stuck() -> Double {
+    Double::new(script()).answering(|script, call| {
+        if call.step == "gam.memorize" { Box::pin(std::future::pending()) } else { script.call(call) }
+    })
 }
 
 /// A corpus whose preparation for gam takes longer than questions wait.
 fn slow() -> Host {
-    let host = Host::with(Arc::new(Slow(script())), |config| config.preparation = Duration::from_millis(300));
+    let host = Host::with(Arc::new(stuck()), |config| config.preparation = Duration::from_millis(300));
     host.corpus("a", &[("a.txt", TEXT)]);
     host
 }
@@ -123,7 +106,7 @@ fn a_question_waits_for_the_documents_of_a_job() {
 
 #[test]
 fn a_client_that_leaves_withdraws_its_preparation() {
-    let host = Host::with(Arc::new(Slow(script())), |_| {});
+    let host = Host::with(Arc::new(stuck()), |_| {});
     host.corpus("a", &[("a.txt", TEXT)]);
     let before = jobs(&host).len();
     let body = json!({ "question": "What fell?", "method": "gam" }).to_string();

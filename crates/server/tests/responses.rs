@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use calls::{Agent, BoxFuture, Call, CallError, Caller, OutputFormat, Reply, Scripted, ToolUse};
+use calls::{CallError, OutputFormat, Scripted, ToolUse};
 use serde_json::{Value, json};
 
 use crate::host::{CONTEXT_TOKENS, Host};
+use test_support::double::Double;
 
 fn says(text: &str) -> Scripted {
     Scripted::new(CONTEXT_TOKENS).answer("response", text)
@@ -247,37 +248,16 @@ fn a_thought_is_a_reasoning_item() {
 
 #[test]
 fn a_failure_after_the_first_event_is_the_last_event() {
-    let host = Host::new(Halting);
-    let events = host.post("/v1/responses", &asks(json!({ "stream": true }))).events();
-    let (name, last) = events.last().expect("events");
-    assert_eq!((name.as_str(), &last["response"]["status"]), ("response.failed", &json!("failed")));
-    assert!(last["response"]["error"]["message"].as_str().is_some_and(|text| text.contains("no more")), "{last}");
-}
-
-/// A model that fails after its first word.
-struct Halting;
-
-impl Caller for Halting {
-    fn call(&self, call: Call) -> BoxFuture<'_, Result<Reply, CallError>> {
+    // It fails after its first word.
+    let halting = Double::new(says("")).answering(|_, call| {
         Box::pin(async move {
             call.on_text.as_ref().expect("it is streamed").send("Well");
             Err(CallError::Failed { step: call.step, reason: "no more".into() })
         })
-    }
-
-    fn context_tokens(&self, _: Agent) -> usize {
-        CONTEXT_TOKENS
-    }
-
-    fn token_spans(&self, _: Agent, text: &str) -> Vec<std::ops::Range<usize>> {
-        std::iter::once(0..text.len()).collect()
-    }
-
-    fn prompt_tokens(&self, _: &Call) -> usize {
-        1
-    }
-
-    fn model(&self, _: Agent) -> &'static str {
-        "scripted"
-    }
+    });
+    let host = Host::new(halting);
+    let events = host.post("/v1/responses", &asks(json!({ "stream": true }))).events();
+    let (name, last) = events.last().expect("events");
+    assert_eq!((name.as_str(), &last["response"]["status"]), ("response.failed", &json!("failed")));
+    assert!(last["response"]["error"]["message"].as_str().is_some_and(|text| text.contains("no more")), "{last}");
 }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use calls::{Role, Scripted};
 use serde_json::{Value, json};
 
-use crate::host::{Answer, CONTEXT_TOKENS, Host, Thinker, eventually};
+use crate::host::{Answer, CONTEXT_TOKENS, Host, eventually};
+use test_support::thinker::Thinker;
 
 fn script() -> Scripted {
     Scripted::new(CONTEXT_TOKENS).answer("response", "One.").answer("response", "Two.").answer("response", "Three.")

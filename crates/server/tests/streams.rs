@@ -5,7 +5,8 @@ use std::sync::Arc;
 use calls::{CallError, Scripted};
 use serde_json::{Value, json};
 
-use crate::host::{CONTEXT_TOKENS, Host, Thinker, eventually, read_until, says};
+use crate::host::{CONTEXT_TOKENS, Host, eventually, read_until, says};
+use test_support::thinker::Thinker;
 
 fn hello(more: Value) -> Value {
     let mut body =

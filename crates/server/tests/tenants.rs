@@ -1,10 +1,9 @@
 //! What a tenant can learn of another's prompts, corpora, jobs and counts: nothing, not even how many there are.
 
 use std::collections::HashMap;
-use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
-use calls::{Agent, BoxFuture, Call, CallError, Caller, Reply, Scripted, TenantId};
+use calls::{Agent, BoxFuture, Call, CallError, Caller, ModelInfo, Reply, Scripted, TenantId, Tokens};
 use serde_json::{Value, json};
 use server::{Keys, KeysFile};
 use tempfile::TempDir;
@@ -48,20 +47,12 @@ impl Caller for Caching {
         })
     }
 
-    fn context_tokens(&self, agent: Agent) -> usize {
-        self.script.context_tokens(agent)
+    fn tokens(&self) -> &dyn Tokens {
+        self.script.tokens()
     }
 
-    fn token_spans(&self, agent: Agent, text: &str) -> Vec<Range<usize>> {
-        self.script.token_spans(agent, text)
-    }
-
-    fn prompt_tokens(&self, call: &Call) -> usize {
-        self.script.prompt_tokens(call)
-    }
-
-    fn model(&self, agent: Agent) -> &str {
-        self.script.model(agent)
+    fn models(&self) -> &dyn ModelInfo {
+        self.script.models()
     }
 }
 

@@ -1,13 +1,15 @@
 //! Scaffolding shared by the tests of several crates.
 //!
 //! `programs`: runs `memlocal` and `memlocal-bench` in a folder of a test's own (`home`, `serving`, `story`).
-//! `weights`: real model weights. `replies`: scripted language models (`fill`, `oracle`) and readers of prompts.
+//! `weights`: real model weights. `replies`: scripted language models (`double`, `fill`, `oracle`, `thinker`) and readers of prompts.
 //! `postgres`: a PostgreSQL server of a test's own. `browser`: a headless Chromium. `hub`: the Hugging Face Hub on this machine.
 //!
 //! If something is unavailable on this machine, the functions print why and return `None`, and the test returns.
 
 #[cfg(feature = "browser")]
 pub mod browser;
+#[cfg(feature = "replies")]
+pub mod double;
 #[cfg(feature = "replies")]
 pub mod fill;
 #[cfg(feature = "programs")]
@@ -24,6 +26,8 @@ pub mod prompt;
 pub mod serving;
 #[cfg(feature = "programs")]
 pub mod story;
+#[cfg(feature = "replies")]
+pub mod thinker;
 #[cfg(feature = "weights")]
 mod weights;
 

@@ -53,6 +53,26 @@ impl Projection {
         }
     }
 
+    /// Its name in the checkpoint, in this layer: `model.layers.3.self_attn.q_proj`.
+    pub fn in_layer(self, layer: usize) -> String {
+        format!("model.layers.{layer}.{}.{}", self.part(), self.name())
+    }
+
+    /// Whether it has a bias.
+    pub fn has_bias(self, spec: &DecoderSpec) -> bool {
+        match self {
+            Projection::Query | Projection::Key | Projection::Value => spec.qkv_bias,
+            Projection::Output => spec.output_bias,
+            Projection::Gate | Projection::Up => spec.gate_up_bias,
+            Projection::Down => spec.down_bias,
+        }
+    }
+
+    /// Whether the checkpoint has its rows in the interleaved order of rotated pairs ([`crate::interleaved_row`]).
+    pub fn is_interleaved(self, spec: &DecoderSpec) -> bool {
+        spec.rope.interleaved && matches!(self, Projection::Query | Projection::Key)
+    }
+
     /// The projection of this name.
     pub fn named(name: &str) -> Option<Projection> {
         Projection::ALL.into_iter().find(|projection| projection.name() == name)

@@ -7,61 +7,15 @@
 //!                          /receipt.toml    last
 //! ```
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use super::digest::{CopyError, Digested, copy_digesting};
-use super::name::HubName;
 use super::receipt::{self, RECEIPT_NAME};
+use super::slot::{Slot, create_folder, lock, remove_if_empty};
 use super::{FetchError, Fetched, Progress, Receipt, ReceiptFile, Report};
-use crate::manifest::{Choice, FileSpec, Format};
-
-/// The two levels of a folder below that of the models: `<name>/<variant>`.
-#[derive(Debug, Clone)]
-pub(super) struct Slot {
-    name: String,
-    variant: String,
-}
-
-impl Slot {
-    pub fn of(choice: Choice<'_>) -> Slot {
-        Slot { name: choice.manifest.name.clone(), variant: choice.variant.name.clone() }
-    }
-
-    pub fn of_name(name: &HubName) -> Slot {
-        let (name, variant) = name.folders();
-        Slot { name, variant }
-    }
-
-    pub fn folder(&self, models_dir: &Path) -> PathBuf {
-        models_dir.join(&self.name).join(&self.variant)
-    }
-
-    /// Removes the folders that are empty.
-    pub fn remove_if_empty(&self, models_dir: &Path) {
-        remove_if_empty(&self.folder(models_dir));
-        remove_if_empty(&models_dir.join(&self.name));
-    }
-}
-
-/// Waits until no other process fills or empties the folder, and keeps them out until the file is dropped.
-pub(super) fn lock(slot: &Slot, models_dir: &Path) -> Result<File, FetchError> {
-    let folder = models_dir.join(".locks");
-    create_folder(&folder)?;
-    let path = folder.join(format!("{}_{}.lock", slot.name, slot.variant));
-    let from_disk = |error| FetchError::from_disk(&path, error);
-    let file = File::options().create(true).append(true).open(&path).map_err(from_disk)?;
-    match file.try_lock() {
-        Ok(()) => {}
-        Err(TryLockError::WouldBlock) => {
-            tracing::info!("another process is fetching {}/{}: waiting for it", slot.name, slot.variant);
-            file.lock().map_err(from_disk)?;
-        }
-        Err(TryLockError::Error(error)) => return Err(from_disk(error)),
-    }
-    Ok(file)
-}
+use crate::manifest::{FileSpec, Format};
 
 /// A folder that is being filled.
 pub(super) struct Installation {
@@ -145,15 +99,6 @@ impl Installation {
         let _ = fs::remove_dir_all(self.incoming());
         Ok(Fetched { source: receipt.source.clone(), ..receipt::open(&self.folder, receipt, format)? })
     }
-}
-
-pub(super) fn create_folder(path: &Path) -> Result<(), FetchError> {
-    fs::create_dir_all(path).map_err(|error| FetchError::from_disk(path, error))
-}
-
-fn remove_if_empty(folder: &Path) {
-    // Fails while there is something in it, which is as it should be.
-    let _ = fs::remove_dir(folder);
 }
 
 /// Renames a file once its content has reached the disk.

@@ -4,7 +4,9 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use super::digest::check_size;
-use super::installation::{Installation, Slot};
+use super::file_names::shards_of;
+use super::installation::Installation;
+use super::slot::Slot;
 use super::{FetchError, FetchOptions, Fetched, FetchedFile, Receipt, ReceiptFile, Report, SourceUsed};
 use crate::files;
 use crate::manifest::{Choice, FileSpec, Format, Role};
@@ -79,20 +81,6 @@ fn gguf_files(path: &Path) -> Result<Vec<FetchedFile>, FetchError> {
     }
 }
 
-/// Names every shard of a file called `...-00001-of-00003.EXTENSION`; any other file is its own only shard.
-pub(super) fn shards_of(path: &Path) -> Vec<PathBuf> {
-    let shards = || {
-        let (stem, extension) = (path.file_stem()?.to_str()?, path.extension()?.to_str()?);
-        let (stem, total) = stem.rsplit_once("-of-")?;
-        let (stem, number) = stem.rsplit_once('-')?;
-        let digits = |text: &str| text.len() == 5 && text.bytes().all(|byte| byte.is_ascii_digit());
-        let total: u32 = Some(total).filter(|total| digits(total) && digits(number))?.parse().ok()?;
-        let name = |number| format!("{stem}-{number:05}-of-{total:05}.{extension}");
-        Some((1..=total).map(|number| path.with_file_name(name(number))).collect())
-    };
-    shards().unwrap_or_else(|| vec![path.to_owned()])
-}
-
 /// PyTorch's `.bin` counts where there is no safetensors file of the network, as in the published BGE-M3.
 fn folder_files(folder: &Path) -> Result<(Format, Vec<FetchedFile>), FetchError> {
     const HEADS: [(Role, &str); 2] = [(Role::SparseHead, "sparse_linear"), (Role::MultiVectorHead, "colbert_linear")];
@@ -129,23 +117,4 @@ fn has_extension(path: &Path, extension: &str) -> bool {
 
 fn not_a_model(path: &Path, lacking: &str) -> FetchError {
     FetchError::NotAModel { path: path.to_owned(), lacking: lacking.to_owned() }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn shards_are_named_from_any_one_of_them() {
-        let check = |name: &str, expected: &[&str]| {
-            let shards = shards_of(&Path::new("/m").join(name));
-            let expected: Vec<PathBuf> = expected.iter().map(|name| Path::new("/m").join(name)).collect();
-            assert_eq!(shards, expected, "{name}");
-        };
-        check("a.gguf", &["a.gguf"]);
-        check("a-00002-of-00002.gguf", &["a-00001-of-00002.gguf", "a-00002-of-00002.gguf"]);
-        check("b-of-00002.gguf", &["b-of-00002.gguf"]);
-        check("b-1-of-2.gguf", &["b-1-of-2.gguf"]);
-        check("b-00001-of-0000x.gguf", &["b-00001-of-0000x.gguf"]);
-    }
 }

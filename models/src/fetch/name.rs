@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::FetchError;
-use super::repository::is_below_a_folder;
+use super::file_names::is_below_a_folder;
 
 /// What every such name begins with.
 pub const HUB_PREFIX: &str = "hf:";

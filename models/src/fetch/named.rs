@@ -3,8 +3,9 @@
 use std::fs;
 use std::path::Path;
 
-use super::installation::{Installation, Slot};
+use super::installation::Installation;
 use super::shelf::{remove_slot, verify_folder};
+use super::slot::Slot;
 use super::{FetchError, FetchOptions, Fetched, HubName, Receipt, Report, Verified, hub, hub_cache, receipt};
 use crate::manifest::{Format, Role};
 

@@ -8,7 +8,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::digest::check_size;
-use super::installation::Slot;
+use super::slot::Slot;
 use super::{FetchError, Fetched, FetchedFile, SourceUsed};
 use crate::manifest::{Choice, FileSpec, Format, Role, Sha256Hex};
 

@@ -1,9 +1,9 @@
 //! Which files of a repository make a model or an adapter.
 
-use std::path::{Component, Path};
+use std::path::Path;
 
 use super::FetchError;
-use super::local::shards_of;
+use super::file_names::{is_below_a_folder, shards_of};
 use super::name::HubName;
 use crate::manifest::{FileSpec, Format, Role, Sha256Hex};
 
@@ -124,12 +124,6 @@ impl Repository {
         let file = self.files.iter().find(|file| file.name == name && is_below_a_folder(name))?;
         Some(FileSpec { role, name: name.to_owned(), bytes: file.bytes, sha256: file.sha256.clone() })
     }
-}
-
-/// Whether a path names something in the folder to which it is added.
-pub(super) fn is_below_a_folder(path: &str) -> bool {
-    let is_plain = |part: Component<'_>| matches!(part, Component::Normal(_));
-    !path.is_empty() && !path.contains(['\\', ':']) && Path::new(path).components().all(is_plain)
 }
 
 /// Whether the name of a GGUF file has this quantisation between other words: `a-Q4_K_M.gguf` has `q4_k_m`, and not `q4_k`.

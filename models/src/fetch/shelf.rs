@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::digest::digest_file;
-use super::installation::{Slot, lock};
+use super::slot::{Slot, lock};
 use super::{FetchError, FetchOptions, Fetched, Receipt, Report, SourceUsed, find_on_disk};
 use crate::manifest::{Choice, FileSpec, Sha256Hex, built_in};
 

@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use zip::ZipArchive;
 
-use super::installation::{Installation, create_folder};
+use super::installation::Installation;
+use super::slot::create_folder;
 use super::{FetchError, FetchOptions, Progress, Receipt, ReceiptFile, Report, SourceUsed};
 use crate::manifest::FileSpec;
 

@@ -6,8 +6,9 @@ use jsonschema::ValidationError;
 use jsonschema::error::ValidationErrorKind as Kind;
 use serde_json::{Map, Value};
 
+use super::Prepared;
+use super::equivalents::is_closed;
 use super::keys::{self, OpenKey};
-use super::{Prepared, is_closed};
 
 /// Judges texts in a format that the grammar does not fully enforce.
 pub(crate) struct Check {

@@ -3,17 +3,16 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs::{File, OpenOptions};
-use std::ops::Range;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use calls::schema::QUOTE_OF;
-use calls::{Agent, BoxFuture, Call, CallError, Caller, Finish, OutputFormat, Reply, Scorer, WorkflowId};
+use calls::{BoxFuture, Call, CallError, Caller, Finish, ModelInfo, OutputFormat, Reply, Scorer, Tokens, WorkflowId};
 use jsonschema::{Keyword, ValidationError};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::Forms;
+use super::tally::Forms;
 use crate::qa::{lines, tape};
 use crate::{Error, Result};
 
@@ -170,7 +169,7 @@ impl Caller for Inspector<'_> {
     fn call(&self, call: Call) -> BoxFuture<'_, std::result::Result<Reply, CallError>> {
         Box::pin(async move {
             let (step, output_format) = (call.step, call.output_format.clone());
-            let key = tape::key(&call, self.model(call.agent));
+            let key = tape::key(&call, self.caller.models().model(call.agent));
             let reply = self.caller.call(call).await?;
             // A reply must not be used before its verdict is written.
             self.check(key, step, &output_format, &reply).map_err(|_| CallError::Closed)?;
@@ -178,40 +177,16 @@ impl Caller for Inspector<'_> {
         })
     }
 
+    fn tokens(&self) -> &dyn Tokens {
+        self.caller.tokens()
+    }
+
+    fn models(&self) -> &dyn ModelInfo {
+        self.caller.models()
+    }
+
     fn close_workflow(&self, workflow: WorkflowId) {
         self.caller.close_workflow(workflow);
-    }
-
-    fn context_tokens(&self, agent: Agent) -> usize {
-        self.caller.context_tokens(agent)
-    }
-
-    fn parameters(&self, agent: Agent) -> Option<u64> {
-        self.caller.parameters(agent)
-    }
-
-    fn token_spans(&self, agent: Agent, text: &str) -> Vec<Range<usize>> {
-        self.caller.token_spans(agent, text)
-    }
-
-    fn prompt_tokens(&self, call: &Call) -> usize {
-        self.caller.prompt_tokens(call)
-    }
-
-    fn count_tokens(&self, agent: Agent, text: &str) -> usize {
-        self.caller.count_tokens(agent, text)
-    }
-
-    fn model(&self, agent: Agent) -> &str {
-        self.caller.model(agent)
-    }
-
-    fn base_model(&self, agent: Agent) -> &str {
-        self.caller.base_model(agent)
-    }
-
-    fn adapters(&self, agent: Agent) -> Vec<String> {
-        self.caller.adapters(agent)
     }
 
     fn scorer(&self) -> Option<&dyn Scorer> {

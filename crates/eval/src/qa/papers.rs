@@ -56,6 +56,20 @@ pub(super) fn papers() -> Result<Vec<Paper>> {
     PAPERS.iter().map(|text| toml::from_str(text).map_err(|error| Error::Plan(error.to_string()))).collect()
 }
 
+impl Preset {
+    /// The preset of a name.
+    ///
+    /// # Errors
+    /// [`Error::Plan`] with the known names.
+    pub fn named(name: &str) -> Result<Preset> {
+        let printed = papers()?.into_iter().flat_map(|paper| paper.presets);
+        let presets: Vec<Preset> = printed.flat_map(|preset| [preset.clone(), preset.shared_first()]).collect();
+        let names = presets.iter().map(|preset| preset.name.clone()).collect::<Vec<_>>().join(", ");
+        let known = presets.into_iter().find(|preset| preset.name == name);
+        known.ok_or_else(|| Error::Plan(format!("`{name}` is not one of {names}")))
+    }
+}
+
 impl Table {
     /// The index of a scorer's value for a group in a row.
     pub(super) fn place(&self, scorer: &str, group: &str) -> Option<usize> {
@@ -77,6 +91,8 @@ impl Table {
 
 #[cfg(test)]
 mod tests {
+    use memory::methods;
+
     use super::*;
 
     #[test]
@@ -93,6 +109,24 @@ mod tests {
                 for (column, value) in table.columns.iter().zip(&row.values) {
                     assert!(*value >= 0.0 && (costs(column) || *value <= 100.0), "{row:?}");
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn what_a_preset_sets_by_method_or_suite_is_of_its_own_methods_and_suites() {
+        for preset in papers().unwrap().into_iter().flat_map(|paper| paper.presets) {
+            let of_methods = preset.k.keys().chain(preset.page_tokens.keys());
+            for method in of_methods {
+                assert!(preset.methods.contains(method), "{}: {method}", preset.name);
+            }
+            for method in preset.k.keys() {
+                let method = methods::find(method).unwrap();
+                assert!(method.option_specs().iter().any(|spec| spec.name == "k"), "{}: {method}", preset.name);
+            }
+            let of_suites = preset.yarn.keys().chain(preset.suite_iterations.keys()).chain(preset.sample.keys());
+            for suite in of_suites {
+                assert!(preset.suites.contains(suite), "{}: {suite}", preset.name);
             }
         }
     }

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use memory::Layout;
 use serde::Deserialize;
 
-use super::papers::papers;
 use super::suite::QaSuite;
 use crate::{Error, Result};
 
@@ -41,7 +40,7 @@ pub struct Preset {
     max_iterations: Option<usize>,
     /// By suite, where the paper's number of rounds differs.
     #[serde(default)]
-    suite_iterations: BTreeMap<String, usize>,
+    pub(super) suite_iterations: BTreeMap<String, usize>,
     pub seed: u64,
     /// By suite, the number of questions that the paper draws.
     #[serde(default)]
@@ -49,24 +48,12 @@ pub struct Preset {
     pub ruler_length: Option<usize>,
     /// By suite, the factor by which YaRN extends the models' context, where its texts are longer than that.
     #[serde(default)]
-    yarn: BTreeMap<String, f32>,
+    pub(super) yarn: BTreeMap<String, f32>,
 }
 
 impl Preset {
-    /// The preset of a name.
-    ///
-    /// # Errors
-    /// [`Error::Plan`] with the known names.
-    pub fn named(name: &str) -> Result<Preset> {
-        let printed = papers()?.into_iter().flat_map(|paper| paper.presets);
-        let presets: Vec<Preset> = printed.flat_map(|preset| [preset.clone(), preset.shared_first()]).collect();
-        let names = presets.iter().map(|preset| preset.name.clone()).collect::<Vec<_>>().join(", ");
-        let known = presets.into_iter().find(|preset| preset.name == name);
-        known.ok_or_else(|| Error::Plan(format!("`{name}` is not one of {names}")))
-    }
-
     /// Its twin with the faster order of prompt parts, which is not the paper's: `NAME/shared-first`.
-    fn shared_first(&self) -> Preset {
+    pub(super) fn shared_first(&self) -> Preset {
         let (name, layout) = (format!("{}/shared-first", self.name), Layout::SharedFirst.to_string());
         Preset { name, layout, ..self.clone() }
     }
@@ -90,30 +77,5 @@ impl Preset {
             return Ok(());
         }
         Err(Error::Plan(format!("{} is about {}, not {suite}", self.name, self.suites.join(", "))))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use memory::methods;
-
-    use super::*;
-
-    #[test]
-    fn what_a_preset_sets_by_method_or_suite_is_of_its_own_methods_and_suites() {
-        for preset in papers().unwrap().into_iter().flat_map(|paper| paper.presets) {
-            let of_methods = preset.k.keys().chain(preset.page_tokens.keys());
-            for method in of_methods {
-                assert!(preset.methods.contains(method), "{}: {method}", preset.name);
-            }
-            for method in preset.k.keys() {
-                let method = methods::find(method).unwrap();
-                assert!(method.option_specs().iter().any(|spec| spec.name == "k"), "{}: {method}", preset.name);
-            }
-            let of_suites = preset.yarn.keys().chain(preset.suite_iterations.keys()).chain(preset.sample.keys());
-            for suite in of_suites {
-                assert!(preset.suites.contains(suite), "{}: {suite}", preset.name);
-            }
-        }
     }
 }

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::folder::{LEFT_OUT, MANIFEST, RESULTS, manifest};
 use super::item::{Item, Line};
 use super::lines;
-use super::report::read_report;
+use super::reporting::{keep, read_report};
 use super::tape::{TAPE, TRANSCRIPT};
 use crate::{Error, FileDigest, Result};
 
@@ -35,7 +35,7 @@ pub fn publish(folder: &Path, to: &Path) -> Result<()> {
     write(&to.join(MANIFEST), &json(&manifest, to)?)?;
     let left_out = [TRANSCRIPT, TAPE, RESULTS].map(|name| FileDigest::of(&folder.join(name)));
     write(&to.join(LEFT_OUT), &json(&left_out.into_iter().collect::<Result<Vec<_>>>()?, to)?)?;
-    report.keep_in(to)
+    keep(&report, to)
 }
 
 fn without_texts(line: Line) -> Line {

@@ -1,20 +1,19 @@
 //! The numbers of a run, computed from its manifest and results alone ([`super::page`] prints them as Markdown).
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 
 use calls::Usage;
 use memory::Citation;
 use memory::grounding::{ReliabilityBin, auroc, brier, reliability};
 use serde::Serialize;
 
-use super::folder::{LEFT_OUT, QaManifest, ScorerDigest, items, manifest, measured, write_json};
+use super::folder::{QaManifest, ScorerDigest};
 use super::item::{Column, Item, Measured, Prepared};
 use super::outcome::{Grounding, Outcome};
 use super::papers::Table;
 use super::plan::Plan;
 use crate::score::{Found, Scorer, ndcg_at, recall_at};
-use crate::{Endings, Error, Result, StepEndings, endings};
+use crate::{Endings, Result, StepEndings, endings};
 
 /// The group of all questions.
 pub(super) const ALL: &str = "all";
@@ -156,39 +155,7 @@ pub struct Answered {
     pub failed: Option<String>,
 }
 
-/// Scores a run again, and writes its report and pictures.
-///
-/// # Errors
-/// Those of its files.
-pub fn write_report(run: &Path) -> Result<Report> {
-    let report = read_report(run)?.1;
-    report.keep_in(run)?;
-    Ok(report)
-}
-
-/// Scores a run again; also returns its plan.
-pub(super) fn read_report(run: &Path) -> Result<(Plan, Report)> {
-    if run.join(LEFT_OUT).exists() {
-        return Err(Error::Published { path: run.to_owned() });
-    }
-    let manifest = manifest(run)?;
-    let (prepared, mut items) = items(run)?;
-    let scorers = manifest.plan.scorers()?;
-    let suite = manifest.plan.suite()?;
-    items.iter_mut().for_each(|item| item.score(suite, &scorers));
-    let report = Report::new(&manifest, &prepared, &items, &measured(run)?)?;
-    Ok((manifest.plan, report))
-}
-
 impl Report {
-    /// Writes it to a folder, with its pictures.
-    pub(super) fn keep_in(&self, folder: &Path) -> Result<()> {
-        write_json(&folder.join("report.json"), self)?;
-        let path = folder.join("report.md");
-        std::fs::write(&path, self.to_string()).map_err(Error::writing(&path))?;
-        super::plot::draw(self, &folder.join("plots"))
-    }
-
     /// Computes the numbers from results.
     ///
     /// # Errors

@@ -9,7 +9,7 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 
 use calls::{Agent, Finish, Message};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::folder::items;
 use super::item::Item;
@@ -18,17 +18,6 @@ use super::plan::Plan;
 use super::tape::{CallRecord, Scope, TRANSCRIPT};
 use crate::score::Scorer;
 use crate::{Error, Result};
-
-/// What a trainer needs of a call besides its texts.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Sampled {
-    /// The prompt as chat messages; empty for one without a chat.
-    pub messages: Vec<Message>,
-    /// The tokens of the reply, without the one that ended it.
-    pub ids: Vec<u32>,
-    /// Their log-probabilities before temperature and mask.
-    pub logprobs: Vec<f32>,
-}
 
 /// A line of the file. TRL reads `prompt` and `completion`, verl `prompt`, `data_source`, `reward_model` and `extra_info`.
 #[derive(Debug, Serialize)]

@@ -1,36 +1,26 @@
 //! Runs a plan: each case is ingested, each question is asked by each method, and every result is written at once.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::ops::Range;
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use calls::{Agent, CallError, Caller, Priority, TenantId, WorkflowId};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use memory::comorag::Knowledge;
 use memory::{Event, MemoryError, Method, Session, Settings, Trace};
-use store::{Corpora, Corpus, PassageId, Writer};
+use store::{Corpora, Writer};
 
-use super::case::{Case, Cases, Evidence, Question};
+use super::case::{Case, Cases, Question};
 use super::folder::QaFolder;
 use super::item::{Column, Item, Line, Measured, Prepared};
 use super::outcome::Grounding;
 use super::plan::Plan;
+use super::progress::{Progress, Voice};
+use super::retrieved::{brought, ranks, sessions};
 use super::tape::{Scope, Tape};
 use super::taped::{Backend, Taped, rounded};
 use super::watch::Watch;
 use crate::Result;
 use crate::score::{Scorer, compaction};
-
-/// Progress of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Progress {
-    /// A step of the preparation of one case; of concurrent cases only one is reported.
-    Preparing(memory::Progress),
-    /// Answered questions, of all questions for this model.
-    Asked { done: usize, of: usize },
-}
 
 /// One model's part of a run.
 struct Asking<'a> {
@@ -45,8 +35,8 @@ struct Asking<'a> {
 
 /// Asks one model all open questions. Without a backend, everything needed must be on the tape.
 ///
+/// # Errors
 /// Those of data, store and folder; failures of the backend as a whole. A question that one method cannot answer is a
-/// Those of data, store and folder; failures of the machine as a whole. A question that one method cannot answer is a
 /// result.
 pub async fn ask(
     folder: &QaFolder,
@@ -65,7 +55,7 @@ pub async fn ask(
     };
     let no_case = Scope { model: model.to_owned(), method: String::new(), case: String::new(), question: None };
     let counter = Taped::new(folder.tape(), machine, no_case)?;
-    let cases = plan.cases(&|text| counter.count_tokens(Agent::Responder, text))?;
+    let cases = plan.cases(&|text| counter.tokens().count_tokens(Agent::Responder, text))?;
     let methods = plan.methods()?;
     let answered = folder.answered()?;
     let of = cases.questions() * methods.len();
@@ -144,43 +134,6 @@ enum Done {
 
 /// Methods that could not prepare a case, with reasons.
 type Unprepared = Vec<(&'static dyn Method, String)>;
-
-/// Reports progress.
-struct Voice<'a>(Mutex<Telling<'a>>);
-
-struct Telling<'a> {
-    /// The part whose preparation is reported.
-    part: Option<usize>,
-    progress: &'a mut (dyn FnMut(Progress) + Send),
-}
-
-impl<'a> Voice<'a> {
-    fn new(progress: &'a mut (dyn FnMut(Progress) + Send)) -> Voice<'a> {
-        Voice(Mutex::new(Telling { part: None, progress }))
-    }
-
-    fn say(&self, progress: Progress) {
-        (self.lock().progress)(progress);
-    }
-
-    /// Reports a step of a part's preparation unless another part is being reported.
-    fn say_of(&self, part: usize, step: memory::Progress) {
-        let mut telling = self.lock();
-        if *telling.part.get_or_insert(part) == part {
-            (telling.progress)(Progress::Preparing(step));
-        }
-    }
-
-    /// Lets another part report.
-    fn end(&self, part: usize) {
-        let mut telling = self.lock();
-        telling.part = telling.part.filter(|told| *told != part);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Telling<'a>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
 
 impl Asking<'_> {
     /// The open work on a case. If questions are asked one at a time, each method ends before the next
@@ -283,7 +236,8 @@ impl Asking<'_> {
             Some(watch) => watch.note()?,
             None => folder.put(&Line::Measured(Measured::untimed(scope.clone(), trace.fallbacks())))?,
         }
-        let text_tokens = case.sources.iter().map(|source| taped.count_tokens(Agent::Responder, &source.text)).sum();
+        let text_tokens =
+            case.sources.iter().map(|source| taped.tokens().count_tokens(Agent::Responder, &source.text)).sum();
         let (usage, endings) = (self.tape.usage(&scope), self.tape.endings(&scope));
         let Scope { model, method, case, .. } = scope;
         folder.put(&Line::Prepared(Prepared { model, method, case, text_tokens, usage, endings }))?;
@@ -336,7 +290,8 @@ impl Asking<'_> {
             Ok(answer) => (answer.answer, answer.citations, None),
             Err(reason) => (String::new(), Vec::new(), Some(reason)),
         };
-        let text_tokens = case.sources.iter().map(|source| taped.count_tokens(Agent::Responder, &source.text)).sum();
+        let text_tokens =
+            case.sources.iter().map(|source| taped.tokens().count_tokens(Agent::Responder, &source.text)).sum();
         let (first, endings) = (taped.answer_prompt_tokens(), taped.endings());
         let events = trace.events();
         let brought = brought(case, &corpus, &events)?;
@@ -414,63 +369,6 @@ fn excusable(error: MemoryError) -> Result<String> {
         | MemoryError::EmptyQuestion
         | MemoryError::EmptyCorpus { .. } => Ok(error.to_string()),
         _ => Err(error.into()),
-    }
-}
-
-/// A span of one of a case's texts.
-type Stretch = (usize, Range<usize>);
-
-/// The passages that searches and MemCoT's zoom-out retrieved, in order.
-fn brought(case: &Case, corpus: &Corpus, events: &[Event]) -> Result<Vec<Stretch>> {
-    let mut seen = BTreeSet::new();
-    let documents = corpus.documents()?;
-    let mut brought = Vec::new();
-    for page in events.iter().flat_map(passages).filter(|page| seen.insert(*page)) {
-        let passage = corpus.passage(PassageId(page))?;
-        let path = documents.iter().find(|document| document.id == passage.document).map(|document| &document.path);
-        let source = case.sources.iter().position(|source| Some(&source.path) == path);
-        // A passage of no text of the case contains no evidence, but has its rank.
-        brought.push((source.unwrap_or(usize::MAX), passage.span.bytes()));
-    }
-    Ok(brought)
-}
-
-/// The sessions of the passages, each once.
-fn sessions(case: &Case, passages: &[Stretch]) -> Vec<Stretch> {
-    let mut sessions: Vec<Stretch> = Vec::new();
-    for (source, bytes) in passages {
-        let sections = case.sources.get(*source).map_or(&[][..], |source| &source.sections);
-        for section in sections.iter().filter(|section| overlap(&section.span, bytes)) {
-            let session = (*source, section.span.clone());
-            if !sessions.contains(&session) {
-                sessions.push(session);
-            }
-        }
-    }
-    sessions
-}
-
-/// The ranks, from 1, of the first retrieved passages with each piece of evidence; `None` if there is no evidence.
-fn ranks(evidence: &[Evidence], brought: &[Stretch]) -> Option<Vec<Option<usize>>> {
-    let rank = |wanted: &Evidence| {
-        let is_it = |(source, bytes): &Stretch| *source == wanted.source && overlap(bytes, &wanted.bytes);
-        brought.iter().position(is_it).map(|place| place + 1)
-    };
-    (!evidence.is_empty()).then(|| evidence.iter().map(rank).collect())
-}
-
-fn overlap(a: &Range<usize>, b: &Range<usize>) -> bool {
-    a.start < b.end && b.start < a.end
-}
-
-/// The passages that an event retrieved. ComoRAG's summaries are not passages: their ids are of another kind.
-fn passages(event: &Event) -> Vec<i64> {
-    let is_summary =
-        |tool: &str| [Knowledge::Semantic, Knowledge::Episodic].iter().any(|layer| layer.to_string() == tool);
-    match event {
-        Event::Search { tool, hits, .. } if !is_summary(tool) => hits.iter().map(|hit| hit.page).collect(),
-        Event::Evidence { step, pages, .. } if step == "memcot.zoom_out" => pages.clone(),
-        _ => Vec::new(),
     }
 }
 

@@ -9,7 +9,8 @@ use memory::Settings;
 use super::item::Column;
 use super::plan::Plan;
 use super::plot::name;
-use super::report::{ALL, RECALL_OF_ALL, Report, read_report};
+use super::report::{ALL, RECALL_OF_ALL, Report};
+use super::reporting::read_report;
 use crate::chart::{Axis, Chart, Kind, Series};
 use crate::{Error, Result};
 

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use store::Digest;
 
 use super::lines;
-use super::rollout::Sampled;
+use super::sampled::Sampled;
 use crate::{Error, Result, StepEndings};
 
 /// The scope of a call.

@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use calls::{
-    Agent, BoxFuture, Call, CallError, Caller, Embedder, Embedding, Heads, Message, Reply, ScoreRequest, Scored,
-    Scorer, Usage, WorkflowId,
+    Agent, BoxFuture, Call, CallError, Caller, Embedder, Embedding, Heads, Message, ModelInfo, Reply, ScoreRequest,
+    Scored, Scorer, Tokens, Usage, WorkflowId,
 };
 
-use super::rollout::Sampled;
+use super::sampled::Sampled;
 use super::tape::{CallRecord, Facts, LikelyToken, Scope, Tape, instructions, key, score_key};
 use crate::{Error, Result, StepEndings};
 
@@ -83,7 +83,7 @@ impl<'a> Taped<'a> {
     }
 
     async fn answer(&self, call: Call) -> std::result::Result<Reply, CallError> {
-        let key = key(&call, Caller::model(self, call.agent));
+        let key = key(&call, ModelInfo::model(self, call.agent));
         let (agent, step, fixed) = (call.agent, call.step, instructions(&call));
         let number = if agent == Agent::Responder { self.asked.fetch_add(1, Ordering::Relaxed) } else { 0 };
         let reply = match self.tape.reply(&key) {
@@ -142,7 +142,7 @@ impl<'a> Taped<'a> {
     }
 
     async fn scores(&self, request: ScoreRequest) -> std::result::Result<Scored, CallError> {
-        let key = score_key(&request, Caller::model(self, request.agent));
+        let key = score_key(&request, ModelInfo::model(self, request.agent));
         if let Some(scores) = self.tape.scores(&key) {
             return Ok(scores);
         }
@@ -193,19 +193,20 @@ pub(super) fn rounded(usage: Usage) -> Usage {
 
 fn facts(machine: Backend<'_>) -> Facts {
     let Backend { model, caller, embedder } = machine;
-    let of_agents = |agent: &Agent| (*agent, caller.model(*agent).to_owned());
-    let with_adapter = Agent::ALL.iter().filter(|agent| caller.base_model(**agent) != caller.model(**agent));
-    let adapters = Agent::ALL.iter().map(|agent| (*agent, caller.adapters(*agent)));
+    let (tokens, models) = (caller.tokens(), caller.models());
+    let of_agents = |agent: &Agent| (*agent, models.model(*agent).to_owned());
+    let with_adapter = Agent::ALL.iter().filter(|agent| models.base_model(**agent) != models.model(**agent));
+    let adapters = Agent::ALL.iter().map(|agent| (*agent, models.adapters(*agent)));
     Facts {
         model: model.to_owned(),
-        context_tokens: Agent::ALL.iter().map(|agent| (*agent, caller.context_tokens(*agent))).collect(),
+        context_tokens: Agent::ALL.iter().map(|agent| (*agent, tokens.context_tokens(*agent))).collect(),
         models: Agent::ALL.iter().map(of_agents).collect::<HashMap<_, _>>(),
         embedder: embedder.name().to_owned(),
         dims: embedder.dims(),
         window_tokens: embedder.window_tokens(),
         scores: caller.scorer().is_some(),
-        parameters: Agent::ALL.iter().filter_map(|agent| Some((*agent, caller.parameters(*agent)?))).collect(),
-        base_models: with_adapter.map(|agent| (*agent, caller.base_model(*agent).to_owned())).collect(),
+        parameters: Agent::ALL.iter().filter_map(|agent| Some((*agent, models.parameters(*agent)?))).collect(),
+        base_models: with_adapter.map(|agent| (*agent, models.base_model(*agent).to_owned())).collect(),
         adapters: adapters.filter(|(_, names)| !names.is_empty()).collect(),
     }
 }
@@ -221,43 +222,56 @@ impl Caller for Taped<'_> {
         }
     }
 
+    fn tokens(&self) -> &dyn Tokens {
+        self
+    }
+
+    fn models(&self) -> &dyn ModelInfo {
+        self
+    }
+
+    fn scorer(&self) -> Option<&dyn Scorer> {
+        self.facts.scores.then_some(self as &dyn Scorer)
+    }
+}
+
+impl Tokens for Taped<'_> {
     fn context_tokens(&self, agent: Agent) -> usize {
         self.facts.context_tokens.get(&agent).copied().unwrap_or_default()
     }
 
-    fn parameters(&self, agent: Agent) -> Option<u64> {
-        self.facts.parameters.get(&agent).copied()
-    }
-
     fn token_spans(&self, agent: Agent, text: &str) -> Vec<Range<usize>> {
-        let ask = || self.machine.map_or_else(Vec::new, |machine| machine.caller.token_spans(agent, text));
-        self.tape.spans(&[Caller::model(self, agent), text], ask)
+        let ask = || self.machine.map_or_else(Vec::new, |machine| machine.caller.tokens().token_spans(agent, text));
+        self.tape.spans(&[ModelInfo::model(self, agent), text], ask)
     }
 
     fn prompt_tokens(&self, call: &Call) -> usize {
-        let key = key(call, Caller::model(self, call.agent));
-        self.tape.count(&["prompt", &key], || self.machine.map_or(0, |machine| machine.caller.prompt_tokens(call)))
+        let key = key(call, ModelInfo::model(self, call.agent));
+        self.tape
+            .count(&["prompt", &key], || self.machine.map_or(0, |machine| machine.caller.tokens().prompt_tokens(call)))
     }
 
+    fn count_tokens(&self, agent: Agent, text: &str) -> usize {
+        let ask = || self.machine.map_or(0, |machine| machine.caller.tokens().count_tokens(agent, text));
+        self.tape.count(&["text", ModelInfo::model(self, agent), text], ask)
+    }
+}
+
+impl ModelInfo for Taped<'_> {
     fn model(&self, agent: Agent) -> &str {
         self.facts.models.get(&agent).map_or("", String::as_str)
     }
 
     fn base_model(&self, agent: Agent) -> &str {
-        self.facts.base_models.get(&agent).map_or_else(|| Caller::model(self, agent), String::as_str)
+        self.facts.base_models.get(&agent).map_or_else(|| ModelInfo::model(self, agent), String::as_str)
     }
 
     fn adapters(&self, agent: Agent) -> Vec<String> {
         self.facts.adapters.get(&agent).cloned().unwrap_or_default()
     }
 
-    fn scorer(&self) -> Option<&dyn Scorer> {
-        self.facts.scores.then_some(self as &dyn Scorer)
-    }
-
-    fn count_tokens(&self, agent: Agent, text: &str) -> usize {
-        let ask = || self.machine.map_or(0, |machine| machine.caller.count_tokens(agent, text));
-        self.tape.count(&["text", Caller::model(self, agent), text], ask)
+    fn parameters(&self, agent: Agent) -> Option<u64> {
+        self.facts.parameters.get(&agent).copied()
     }
 }
 

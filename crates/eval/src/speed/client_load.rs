@@ -10,8 +10,9 @@ use std::time::{Duration, Instant};
 use super::decoding::Decoding;
 use super::item::Who;
 use super::latency::percentile;
+use super::outcome::Outcome;
 use super::service::{Heard, Service};
-use super::workload::{Outcome, words};
+use super::workload::words;
 use super::{Items, SpeedSuite, Unit};
 use crate::{Error, Result};
 

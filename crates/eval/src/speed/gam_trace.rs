@@ -1,11 +1,11 @@
 //! GAM's researcher at work on a conversation: the prompts it sends, recorded once against scripted answers.
 
-use std::ops::Range;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use calls::{
-    Agent, BoxFuture, Call, CallError, Caller, Finish, Priority, Reply, ScriptedEmbedder, TenantId, Usage, WorkflowId,
+    Agent, BoxFuture, Call, CallError, Caller, Finish, ModelInfo, Priority, Reply, ScriptedEmbedder, TenantId, Tokens,
+    Usage, WorkflowId,
 };
 use memory::{Session, Settings, Trace, gam};
 use serde_json::json;
@@ -109,7 +109,7 @@ impl Script<'_> {
             "gam.follow_up" => json!({ "new_requests": [format!("{question} {}", says(4))] }).to_string(),
             _ => says(20),
         };
-        let output_tokens = self.machine.count_tokens(call.agent, &text);
+        let output_tokens = self.machine.tokens().count_tokens(call.agent, &text);
         asked.calls.push(workload::fixed(call.clone(), output_tokens));
         let usage = Usage { calls: 1, output_tokens, ..Usage::default() };
         Reply {
@@ -132,23 +132,21 @@ impl Caller for Script<'_> {
         Box::pin(async move { Ok(self.reply(&call)) })
     }
 
-    fn context_tokens(&self, agent: Agent) -> usize {
-        self.machine.context_tokens(agent)
+    fn tokens(&self) -> &dyn Tokens {
+        self.machine.tokens()
+    }
+
+    fn models(&self) -> &dyn ModelInfo {
+        self
+    }
+}
+
+impl ModelInfo for Script<'_> {
+    fn model(&self, agent: Agent) -> &str {
+        self.machine.models().model(agent)
     }
 
     fn parameters(&self, agent: Agent) -> Option<u64> {
-        self.machine.parameters(agent)
-    }
-
-    fn token_spans(&self, agent: Agent, text: &str) -> Vec<Range<usize>> {
-        self.machine.token_spans(agent, text)
-    }
-
-    fn prompt_tokens(&self, call: &Call) -> usize {
-        self.machine.prompt_tokens(call)
-    }
-
-    fn model(&self, agent: Agent) -> &str {
-        self.machine.model(agent)
+        self.machine.models().parameters(agent)
     }
 }

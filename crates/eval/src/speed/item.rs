@@ -5,21 +5,8 @@ use std::fmt;
 use serde::Serialize;
 
 use super::SpeedSuite;
-use super::workload::Outcome;
+use super::outcome::{Outcome, Unit};
 use crate::run_folder::csv_line;
-
-/// The unit of a number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub enum Unit {
-    #[serde(rename = "s")]
-    Seconds,
-    #[serde(rename = "ms")]
-    Milliseconds,
-    #[serde(rename = "prompt tokens/s")]
-    PromptTokensPerSecond,
-    #[serde(rename = "output tokens/s")]
-    OutputTokensPerSecond,
-}
 
 /// The side that was measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,33 +55,6 @@ pub struct Items {
     pub items: Vec<SpeedItem>,
     /// Workloads that do not fit the model's context.
     pub left_out: Vec<String>,
-}
-
-impl Unit {
-    /// The number of this unit for an outcome.
-    pub(super) fn of(self, outcome: &Outcome) -> f64 {
-        match self {
-            Unit::Seconds => outcome.seconds,
-            Unit::Milliseconds => outcome.seconds * 1e3,
-            Unit::PromptTokensPerSecond => outcome.prompt_tokens as f64 / outcome.seconds,
-            Unit::OutputTokensPerSecond => outcome.output_tokens as f64 / outcome.seconds,
-        }
-    }
-
-    fn more_is_better(self) -> bool {
-        matches!(self, Unit::PromptTokensPerSecond | Unit::OutputTokensPerSecond)
-    }
-}
-
-impl fmt::Display for Unit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Unit::Seconds => "s",
-            Unit::Milliseconds => "ms",
-            Unit::PromptTokensPerSecond => "prompt tokens/s",
-            Unit::OutputTokensPerSecond => "output tokens/s",
-        })
-    }
 }
 
 impl SpeedItem {

@@ -7,7 +7,8 @@ use calls::{Call, OnText, Priority};
 use futures_util::future::{Either, select};
 
 use super::item::Who;
-use super::workload::{self, Outcome};
+use super::outcome::Outcome;
+use super::workload;
 use super::{EngineUnderTest, Items, SpeedSuite, Unit};
 use crate::Result;
 

@@ -11,10 +11,12 @@
 
 mod client_load;
 mod decoding;
+mod engine;
 mod gam_trace;
 mod item;
 mod latency;
 mod load;
+mod outcome;
 mod peer;
 mod preset;
 mod question;
@@ -28,38 +30,21 @@ mod workload;
 use std::path::Path;
 use std::time::Instant;
 
-use calls::{Call, Caller, Embedder};
-
 use crate::{Error, Result};
 pub use client_load::{ClientLoad, measure_clients};
 pub use decoding::Decoding;
-pub use item::{Items, Sample, SpeedItem, Unit, Who};
+pub use engine::EngineUnderTest;
+pub use item::{Items, Sample, SpeedItem, Who};
 pub use load::{LoadReport, Look, load};
+use outcome::Outcome;
+pub use outcome::Unit;
 pub use peer::Peer;
 pub use preset::Preset;
 pub use report::SpeedReport;
 pub use service::Service;
 pub use soak::{SoakReport, Work, Worked, soak};
 pub use suite::SpeedSuite;
-use workload::{Outcome, Workload};
-
-/// The engine that is measured.
-pub trait EngineUnderTest {
-    fn caller(&self) -> &dyn Caller;
-    fn embedder(&self) -> &dyn Embedder;
-
-    /// The tokens of a call's prompt.
-    ///
-    /// # Errors
-    /// If the chat template refuses it.
-    fn prompt_ids(&self, call: &Call) -> Result<Vec<u32>>;
-
-    /// The same engine, restarted: models loaded, nothing cached.
-    ///
-    /// # Errors
-    /// If it does not start.
-    fn fresh(&self) -> Result<Box<dyn EngineUnderTest + '_>>;
-}
+use workload::Workload;
 
 /// The parameters of a run.
 #[derive(Debug, Clone, Copy)]

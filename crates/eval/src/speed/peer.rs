@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 use ureq::Agent;
 
 use super::decoding;
-use super::workload::{Outcome, Piece};
+use super::outcome::Outcome;
+use super::workload::Piece;
 use crate::{Error, Result};
 
 /// A batch of vectors as text exceeds the client's default limit.

@@ -9,7 +9,7 @@ use sources::ReadOptions;
 use store::{Corpora, Layer};
 
 use super::item::Who;
-use super::workload::Outcome;
+use super::outcome::Outcome;
 use super::{EngineUnderTest, Items, SpeedSuite, Unit};
 use crate::{Error, Result};
 

@@ -2,10 +2,11 @@
 
 use std::time::Instant;
 
-use calls::{Agent, Call, Kept, Prompt, Stability, TenantId, WorkflowId};
+use calls::{Agent, Call, Kept, Prefixes, Prompt, Stability, TenantId, WorkflowId};
 
 use super::item::Who;
-use super::workload::{self, Outcome};
+use super::outcome::Outcome;
+use super::workload;
 use super::{EngineUnderTest, Items, SpeedSuite, Unit};
 use crate::{Error, Result};
 
@@ -24,7 +25,7 @@ pub(super) async fn measure(
     progress: &mut dyn FnMut(&str),
     items: &mut Items,
 ) -> Result<()> {
-    let context = engine.caller().context_tokens(Agent::Researcher);
+    let context = engine.caller().tokens().context_tokens(Agent::Researcher);
     let tokens = TOKENS.min(context.saturating_sub(QUESTION_TOKENS));
     let text = workload::text_of(tokens, engine.caller());
     let folder = tempfile::tempdir().map_err(Error::Scratch)?;
@@ -34,13 +35,13 @@ pub(super) async fn measure(
         let first = engine.fresh()?;
         let computed = ask(&text, repetition, &*first).await?;
         let started = Instant::now();
-        whole(first.caller().keep_prefixes(TenantId::LOCAL, WORKFLOW, folder.path()).await)?;
+        whole(prefixes(&*first)?.keep_prefixes(TenantId::LOCAL, WORKFLOW, folder.path()).await)?;
         let saved = Outcome { seconds: started.elapsed().as_secs_f64(), ..computed };
         drop(first);
 
         let second = engine.fresh()?;
         let started = Instant::now();
-        whole(second.caller().bring_prefixes(TenantId::LOCAL, folder.path()).await)?;
+        whole(prefixes(&*second)?.bring_prefixes(TenantId::LOCAL, folder.path()).await)?;
         let restored = ask(&text, repetitions + repetition, &*second).await?;
         let restored = Outcome { seconds: started.elapsed().as_secs_f64(), ..restored };
         measured.push([computed, restored, saved]);
@@ -50,6 +51,10 @@ pub(super) async fn measure(
         measured.iter().for_each(|outcomes| item.add(Who::Ours, outcomes[at].seconds, outcomes[at]));
     }
     Ok(())
+}
+
+fn prefixes(engine: &dyn EngineUnderTest) -> Result<&dyn Prefixes> {
+    engine.caller().prefixes().ok_or_else(|| Error::Prefixes("it cannot save any".into()))
 }
 
 /// An error unless all of it was saved or restored.

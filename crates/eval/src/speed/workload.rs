@@ -7,8 +7,10 @@ use calls::{Agent, Call, Caller, Embedder, Limits, OnText, OutputFormat, Prompt,
 use futures_util::future::try_join_all;
 
 use super::decoding::Decoding;
+use super::engine::EngineUnderTest;
+use super::outcome::{Outcome, Unit};
 use super::preset::Sizes;
-use super::{EngineUnderTest, SpeedSuite, Unit};
+use super::suite::SpeedSuite;
 use crate::Result;
 
 /// Chains of calls. Chains run concurrently, the calls of a chain one after the other.
@@ -21,16 +23,6 @@ pub(super) struct Workload {
     /// True if the prompts are computed before the measurement starts.
     pub prefilled: bool,
     pub chains: Vec<Vec<Call>>,
-}
-
-/// The cost of a workload.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Outcome {
-    /// From the first call to the end of the last answer.
-    pub seconds: f64,
-    pub prompt_tokens: usize,
-    pub cached_tokens: usize,
-    pub output_tokens: usize,
 }
 
 /// A prompt as tokens, and the length of its answer in tokens.
@@ -52,7 +44,7 @@ pub(super) fn of(
     caller: &dyn Caller,
     left_out: &mut Vec<String>,
 ) -> Vec<Workload> {
-    let context = caller.context_tokens(Agent::Researcher);
+    let context = caller.tokens().context_tokens(Agent::Researcher);
     let mut fits = |tokens: usize, case: &str| {
         if tokens > context {
             left_out.push(format!("{suite} {case}: the context of {context} tokens has no room for it"));
@@ -144,7 +136,7 @@ pub(super) fn words(seed: usize, count: usize) -> String {
 
 /// Words that make a prompt of about this many tokens, never more.
 pub(super) fn text_of(tokens: usize, caller: &dyn Caller) -> String {
-    let fits = |count: usize| caller.prompt_tokens(&call(&words(tokens, count), 1)) <= tokens;
+    let fits = |count: usize| caller.tokens().prompt_tokens(&call(&words(tokens, count), 1)) <= tokens;
     let (mut low, mut high) = (0, tokens);
     while low < high {
         let middle = (low + high).div_ceil(2);
@@ -260,8 +252,10 @@ mod tests {
         let caller = Scripted::new(8192);
         for tokens in [64, 512, 4000] {
             let text = text_of(tokens, &caller);
-            let (here, one_more) =
-                (caller.prompt_tokens(&call(&text, 1)), caller.prompt_tokens(&call(&(text + " x"), 1)));
+            let (here, one_more) = (
+                caller.tokens().prompt_tokens(&call(&text, 1)),
+                caller.tokens().prompt_tokens(&call(&(text + " x"), 1)),
+            );
             assert!(here <= tokens && tokens < one_more, "{here} for {tokens}");
         }
     }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use calls::{Agent, BoxFuture, Call, CallError, Caller, OutputFormat, Reply, Scripted, ScriptedEmbedder};
+use calls::{BoxFuture, Call, CallError, Caller, ModelInfo, OutputFormat, Reply, Scripted, ScriptedEmbedder, Tokens};
 use eval::forms::{Forms, inspect};
 use eval::qa::Backend;
 use serde_json::Value;
@@ -48,20 +48,12 @@ impl Caller for Filler {
         })
     }
 
-    fn context_tokens(&self, agent: Agent) -> usize {
-        self.script.context_tokens(agent)
+    fn tokens(&self) -> &dyn Tokens {
+        self.script.tokens()
     }
 
-    fn token_spans(&self, agent: Agent, text: &str) -> Vec<std::ops::Range<usize>> {
-        self.script.token_spans(agent, text)
-    }
-
-    fn prompt_tokens(&self, call: &Call) -> usize {
-        self.script.prompt_tokens(call)
-    }
-
-    fn model(&self, agent: Agent) -> &str {
-        self.script.model(agent)
+    fn models(&self) -> &dyn ModelInfo {
+        self.script.models()
     }
 }
 

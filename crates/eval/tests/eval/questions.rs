@@ -2,11 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use calls::{Agent, BoxFuture, Call, CallError, Caller, Finish, Reply, Scripted, ScriptedEmbedder};
+use calls::{BoxFuture, Call, CallError, Caller, Finish, ModelInfo, Reply, Scripted, ScriptedEmbedder, Tokens};
 use eval::qa::{
     Backend, Item, Plan, Preset, Progress, QaFolder, QaManifest, Report, RulerPlan, Scope, Tape, ask, compare, items,
     measured, publish, replay, sweep, write_report,
@@ -75,20 +74,12 @@ impl Caller for Rule {
         })
     }
 
-    fn context_tokens(&self, agent: Agent) -> usize {
-        self.script.context_tokens(agent)
+    fn tokens(&self) -> &dyn Tokens {
+        self.script.tokens()
     }
 
-    fn token_spans(&self, agent: Agent, text: &str) -> Vec<Range<usize>> {
-        self.script.token_spans(agent, text)
-    }
-
-    fn prompt_tokens(&self, call: &Call) -> usize {
-        self.script.prompt_tokens(call)
-    }
-
-    fn model(&self, agent: Agent) -> &str {
-        self.script.model(agent)
+    fn models(&self) -> &dyn ModelInfo {
+        self.script.models()
     }
 }
 
@@ -337,20 +328,12 @@ impl Caller for Crowd {
         })
     }
 
-    fn context_tokens(&self, agent: Agent) -> usize {
-        self.rule.context_tokens(agent)
+    fn tokens(&self) -> &dyn Tokens {
+        self.rule.tokens()
     }
 
-    fn token_spans(&self, agent: Agent, text: &str) -> Vec<Range<usize>> {
-        self.rule.token_spans(agent, text)
-    }
-
-    fn prompt_tokens(&self, call: &Call) -> usize {
-        self.rule.prompt_tokens(call)
-    }
-
-    fn model(&self, agent: Agent) -> &str {
-        self.rule.model(agent)
+    fn models(&self) -> &dyn ModelInfo {
+        self.rule.models()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use calls::{Agent, Caller, Scripted};
+use calls::{Agent, Scripted, Tokens};
 use eval::qa::Case;
 use eval::qa::ruler::{Materials, Task, generate};
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use calls::{Call, Caller, Embedder, Scripted, ScriptedEmbedder};
+use calls::{Call, Caller, Embedder, Scripted, ScriptedEmbedder, Tokens};
 use eval::speed::{
     ClientLoad, Decoding, EngineUnderTest, Items, Peer, Plan, Preset, Service, SpeedReport, SpeedSuite, measure,
     measure_clients,

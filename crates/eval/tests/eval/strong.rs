@@ -1,12 +1,13 @@
 //! The gate on early closings: a strong model writes plans, judgements, operations and answers at the length at which such
 //! models write them, and at most one reply in a hundred may be cut by a limit of a format or a call, or by the loop detector.
 
-use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use calls::loops::LoopDetector;
 use calls::schema::QUOTE_OF;
-use calls::{Agent, BoxFuture, Call, CallError, Caller, Finish, OutputFormat, Reply, Scripted, ScriptedEmbedder};
+use calls::{
+    BoxFuture, Call, CallError, Caller, Finish, ModelInfo, OutputFormat, Reply, Scripted, ScriptedEmbedder, Tokens,
+};
 use eval::forms::{Forms, inspect};
 use eval::qa::Backend;
 use serde_json::{Map, Value, json};
@@ -60,16 +61,17 @@ fn words_of(field: &str) -> usize {
 }
 
 /// A model whose replies say something, and which does not decide at once.
-#[derive(Default)]
 struct Strong {
+    /// Its tokens and its name.
+    script: Scripted,
     calls: AtomicUsize,
     /// The number of every how many-th plan, which is cut; 0 for none.
     cut_plans: usize,
 }
 
 impl Strong {
-    fn script() -> Scripted {
-        Scripted::new(CONTEXT_TOKENS)
+    fn cutting(cut_plans: usize) -> Strong {
+        Strong { script: Scripted::new(CONTEXT_TOKENS).named("strong"), calls: AtomicUsize::new(0), cut_plans }
     }
 
     fn reply(&self, call: &Call) -> (String, Finish) {
@@ -201,24 +203,16 @@ impl Caller for Strong {
             // Yields first, as an engine would.
             tokio::task::yield_now().await;
             let (text, finish) = self.reply(&call);
-            Strong::script().ended(call.step, text, finish).call(call).await
+            Scripted::new(CONTEXT_TOKENS).ended(call.step, text, finish).call(call).await
         })
     }
 
-    fn context_tokens(&self, agent: Agent) -> usize {
-        Strong::script().context_tokens(agent)
+    fn tokens(&self) -> &dyn Tokens {
+        self.script.tokens()
     }
 
-    fn token_spans(&self, agent: Agent, text: &str) -> Vec<Range<usize>> {
-        Strong::script().token_spans(agent, text)
-    }
-
-    fn prompt_tokens(&self, call: &Call) -> usize {
-        Strong::script().prompt_tokens(call)
-    }
-
-    fn model(&self, _: Agent) -> &'static str {
-        "strong"
+    fn models(&self) -> &dyn ModelInfo {
+        self.script.models()
     }
 }
 
@@ -239,7 +233,7 @@ fn run(model: &Strong) -> Forms {
 
 #[test]
 fn at_most_one_reply_of_a_strong_model_in_a_hundred_is_closed_early() {
-    let forms = run(&Strong::default());
+    let forms = run(&Strong::cutting(0));
     let total = forms.total();
     assert!(total.endings.calls >= 400, "{} replies", total.endings.calls);
     assert!(total.wrong.is_empty(), "{:#?}", total.wrong);
@@ -260,7 +254,7 @@ fn at_most_one_reply_of_a_strong_model_in_a_hundred_is_closed_early() {
 
 #[test]
 fn the_gate_finds_a_step_whose_replies_are_cut() {
-    let forms = run(&Strong { cut_plans: 7, ..Strong::default() });
+    let forms = run(&Strong::cutting(7));
     let steps: Vec<&str> = forms.cut_above(MAX_CUT).into_iter().map(|(step, _)| step).collect();
     assert_eq!(steps, ["gam.plan"]);
 }

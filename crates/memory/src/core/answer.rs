@@ -10,6 +10,7 @@ use crate::core::prompt::{Input, Instructions, build, in_form};
 use crate::core::quotable::Quotable;
 use crate::core::session::{Ask, Session};
 use crate::core::settings::AnswerForm;
+use crate::core::short::{is_polar, listed, one_line};
 use crate::core::span;
 use crate::core::support::statements;
 use crate::core::trace::Event;
@@ -134,7 +135,7 @@ pub(crate) fn bare(text: String, session: &Session<'_>) -> Answer {
         answerable: None,
         abstained: None,
         method: session.settings.method.name(),
-        model: session.caller.model(Agent::Responder).to_owned(),
+        model: session.caller.models().model(Agent::Responder).to_owned(),
         embedder: session.embedder.name().to_owned(),
         citations: Vec::new(),
         confidence: None,
@@ -149,10 +150,10 @@ pub(crate) fn bare(text: String, session: &Session<'_>) -> Answer {
 /// An answer that is chosen from the evidence, or withheld. It is streamed once it is chosen.
 async fn chosen(asked: &str, ask: Ask, quotable: &Quotable, session: &Session<'_>) -> Result<Answer> {
     let Chosen { answers, answerable, readings, .. } = span::choose(asked, ask, quotable, session).await?;
-    let short = span::listed(&answers);
+    let short = listed(&answers);
     let answer = match answers.first() {
         None => bare(NOT_IN_DOCUMENTS.to_owned(), session),
-        Some(best) if span::is_polar(best) => {
+        Some(best) if is_polar(best) => {
             let answer = grounded(asked, short.clone(), Some(best), quotable, session).await?;
             // One sentence rarely shows that something is not so.
             if best.text == "no" { doubted(answer) } else { answer }
@@ -204,7 +205,7 @@ fn quoted(asked: &str, answers: &[ShortAnswer], quotable: &Quotable, session: &S
         if !text.is_empty() {
             text.push_str(if is_short { ", " } else { " " });
         }
-        let stated = span::one_line(if is_short { &answer.text } else { &citation.quote });
+        let stated = one_line(if is_short { &answer.text } else { &citation.quote });
         let chars = |text: &str| u32::try_from(text.chars().count()).unwrap_or(u32::MAX);
         let start = chars(&text);
         text.push_str(&stated);
@@ -218,7 +219,7 @@ fn quoted(asked: &str, answers: &[ShortAnswer], quotable: &Quotable, session: &S
         citations.clear();
     }
     if statements.is_empty() {
-        text = span::listed(answers);
+        text = listed(answers);
         statements.push(unsupported(&text));
     }
     let verdicts = statements.iter().map(|statement| statement.verdict).collect();

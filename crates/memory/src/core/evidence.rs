@@ -42,7 +42,7 @@ pub(crate) fn pack(
     let mut used_tokens = 0;
     for Item { page, text } in items {
         let line = format!("{}. {text}\n", evidence.pages.len() + 1);
-        let tokens = session.caller.count_tokens(agent, &line);
+        let tokens = session.caller.tokens().count_tokens(agent, &line);
         if used_tokens + tokens > budget_tokens {
             left_out.push(page.0);
             continue;

@@ -70,7 +70,7 @@ fn latest(turns: &[Turn], agent: Agent, session: &Session<'_>) -> Vec<String> {
     let mut texts = Vec::new();
     for turn in turns.iter().rev().take(MAX_TURNS) {
         let text = format!("Q: {}\nA: {}", turn.question, turn.answer);
-        let tokens = session.caller.count_tokens(agent, &text) + 1;
+        let tokens = session.caller.tokens().count_tokens(agent, &text) + 1;
         if tokens > budget_tokens {
             break;
         }

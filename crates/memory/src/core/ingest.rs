@@ -33,7 +33,7 @@ pub fn add(source: &Source, writer: &mut Writer, session: &Session<'_>) -> Resul
         return Ok(Added { document, change: Change::Unchanged, pages });
     }
     let page_tokens = page_tokens(session);
-    let passages = cut(source, session.caller, page_tokens);
+    let passages = cut(source, session.caller.tokens(), page_tokens);
     let pages = passages.iter().filter(|passage| passage.layer == Layer::Page).count();
     let (document, change) = writer.put_document(&NewDocument {
         path: &source.path,
@@ -62,7 +62,7 @@ pub fn add_text(file: &TextFile, writer: &mut Writer, session: &Session<'_>) -> 
     }
     let pieces = file.pieces().map_err(|cause| unreadable(io_error(cause)))?;
     let pieces = pieces.map(|piece| piece.map_err(|cause| unreadable(io_error(cause))));
-    let passages = cut_pieces(pieces, title, session.caller, page_tokens(session))?;
+    let passages = cut_pieces(pieces, title, session.caller.tokens(), page_tokens(session))?;
     let (document, change) = writer.put_text(&NewText {
         path: &file.path,
         kind: &kind,

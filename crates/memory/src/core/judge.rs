@@ -33,7 +33,7 @@ const MAX_OUTPUT_TOKENS: usize = 8;
 /// Whether the judge is asked about the statements of an answer.
 pub(crate) fn applies(session: &Session<'_>) -> bool {
     let settings = &session.settings;
-    let is_known = settings.profile.is_some() || session.caller.parameters(Agent::Judge).is_some();
+    let is_known = settings.profile.is_some() || session.caller.models().parameters(Agent::Judge).is_some();
     session.profile(Agent::Judge) == Profile::Paper && is_known && settings.answer_rules.is_none()
 }
 

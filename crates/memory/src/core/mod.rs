@@ -31,6 +31,7 @@ pub(crate) mod run;
 pub(crate) mod search;
 pub(crate) mod session;
 pub(crate) mod settings;
+pub(crate) mod short;
 pub(crate) mod span;
 pub(crate) mod suggest;
 pub(crate) mod support;

@@ -14,21 +14,21 @@
 use std::convert::Infallible;
 use std::ops::Range;
 
-use calls::{Agent, Caller};
+use calls::{Agent, Tokens};
 use sources::{Section, Source};
 use store::{Layer, Meta, NewPassage};
 
 /// The pages and turns of a source, for pages of at most `page_tokens` tokens of the memorizer's model.
-pub fn cut(source: &Source, caller: &dyn Caller, page_tokens: usize) -> Vec<NewPassage> {
+pub fn cut(source: &Source, counter: &dyn Tokens, page_tokens: usize) -> Vec<NewPassage> {
     let mut passages = Vec::new();
     for section in &source.sections {
         let text = &source.text[section.span.clone()];
-        for (bytes, tokens) in windows(text, page_tokens, |text| caller.token_spans(Agent::Memorizer, text)) {
+        for (bytes, tokens) in windows(text, page_tokens, |text| counter.token_spans(Agent::Memorizer, text)) {
             let bytes = section.span.start + bytes.start..section.span.start + bytes.end;
             let meta = Meta { label: section.title.clone(), time: section.time.clone(), speaker: None };
             passages.push(NewPassage { layer: Layer::Page, bytes, tokens, meta });
         }
-        passages.extend(turns(source, section, caller));
+        passages.extend(turns(source, section, counter));
     }
     passages
 }
@@ -40,10 +40,10 @@ pub fn cut(source: &Source, caller: &dyn Caller, page_tokens: usize) -> Vec<NewP
 pub(crate) fn cut_pieces<E>(
     pieces: impl Iterator<Item = Result<String, E>>,
     title: Option<&str>,
-    caller: &dyn Caller,
+    counter: &dyn Tokens,
     page_tokens: usize,
 ) -> Result<Vec<NewPassage>, E> {
-    let windows = windows_of_pieces(pieces, page_tokens, |text| caller.token_spans(Agent::Memorizer, text))?;
+    let windows = windows_of_pieces(pieces, page_tokens, |text| counter.token_spans(Agent::Memorizer, text))?;
     let page = |(bytes, tokens)| NewPassage {
         layer: Layer::Page,
         bytes,
@@ -56,10 +56,10 @@ pub(crate) fn cut_pieces<E>(
 fn turns<'a>(
     source: &'a Source,
     section: &'a Section,
-    caller: &'a dyn Caller,
+    counter: &'a dyn Tokens,
 ) -> impl Iterator<Item = NewPassage> + 'a {
     section.turns.iter().map(move |turn| {
-        let tokens = caller.count_tokens(Agent::Memorizer, &source.text[turn.span.clone()]);
+        let tokens = counter.count_tokens(Agent::Memorizer, &source.text[turn.span.clone()]);
         let time = turn.time.clone().or_else(|| section.time.clone());
         let meta = Meta { label: Some(turn.id.clone()), time, speaker: Some(turn.speaker.clone()) };
         NewPassage { layer: Layer::Turn, bytes: turn.span.clone(), tokens: count(tokens), meta }

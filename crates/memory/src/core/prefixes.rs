@@ -13,13 +13,15 @@ use crate::core::trace::Event;
 /// Loads the saved prefixes, if the settings ask for it.
 pub(crate) async fn bring(corpus: &Corpus, session: &Session<'_>) -> Result<()> {
     let Some(folder) = folder(corpus, session) else { return Ok(()) };
-    record("prefixes.bring", session.caller.bring_prefixes(session.tenant, &folder).await, session)
+    let Some(prefixes) = session.caller.prefixes() else { return Ok(()) };
+    record("prefixes.bring", prefixes.bring_prefixes(session.tenant, &folder).await, session)
 }
 
 /// Saves the prefixes of this workflow's prompts, if the settings ask for it and any of them is new.
 pub(crate) async fn keep(corpus: &Corpus, session: &Session<'_>) -> Result<()> {
     let Some(folder) = folder(corpus, session) else { return Ok(()) };
-    let kept = session.caller.keep_prefixes(session.tenant, session.workflow, &folder).await;
+    let Some(prefixes) = session.caller.prefixes() else { return Ok(()) };
+    let kept = prefixes.keep_prefixes(session.tenant, session.workflow, &folder).await;
     if kept.tokens > 0 {
         // Text of a document that was removed meanwhile must not stay on disk.
         corpus.clear_outdated_cache()?;

@@ -15,7 +15,7 @@ use calls::{AdapterChoice, Agent, Call, OutputFormat, Prompt, Reply, Sampling, S
 use crate::core::error::Result;
 use crate::core::quotable::Quotable;
 use crate::core::session::{Ask, Session};
-use crate::core::span::{is_polar, one_line};
+use crate::core::short::{is_polar, one_line};
 use crate::grounding::{
     self, AnswerType, Block, Chosen, Draft, Place, ShortAnswer, Signals, blocks, logistic, normal_form, occurrences,
 };
@@ -45,9 +45,9 @@ const FIRST_WORD: usize = 3;
 
 /// Whether the responder has such an adapter and does not run with another one.
 pub(crate) fn is_there(session: &Session<'_>) -> bool {
-    let (caller, agent) = (session.caller, Agent::Responder);
-    caller.model(agent) == caller.base_model(agent)
-        && caller.adapters(agent).iter().any(|name| name == reading::ADAPTER)
+    let (models, agent) = (session.caller.models(), Agent::Responder);
+    models.model(agent) == models.base_model(agent)
+        && models.adapters(agent).iter().any(|name| name == reading::ADAPTER)
 }
 
 /// What the model read in one or several blocks.

@@ -105,7 +105,7 @@ impl Session<'_> {
             call.sampling.seed = call.sampling.seed.wrapping_add(LOOP_DRAW);
             return true;
         }
-        let used = self.caller.prompt_tokens(call).saturating_add(call.limits.thinking_tokens);
+        let used = self.caller.tokens().prompt_tokens(call).saturating_add(call.limits.thinking_tokens);
         let room = self.context(call.agent).saturating_sub(used);
         let (before, most) = (call.limits.max_output_tokens, &mut call.limits.max_output_tokens);
         *most = (2 * before).min(room).max(before);
@@ -181,17 +181,17 @@ impl Session<'_> {
 
     /// Tokens that the model of an agent may read and write together.
     pub(crate) fn context(&self, agent: Agent) -> usize {
-        self.caller.context_tokens(agent)
+        self.caller.tokens().context_tokens(agent)
     }
 
     /// The profile of an agent.
     pub fn profile(&self, agent: Agent) -> Profile {
-        self.settings.profile.unwrap_or_else(|| Profile::of(self.caller.parameters(agent)))
+        self.settings.profile.unwrap_or_else(|| Profile::of(self.caller.models().parameters(agent)))
     }
 
     /// Tokens of a prompt, as the model reads it.
     pub(crate) fn prompt_tokens(&self, ask: &Ask) -> usize {
-        self.caller.prompt_tokens(&self.call(ask.clone(), OutputFormat::Text))
+        self.caller.tokens().prompt_tokens(&self.call(ask.clone(), OutputFormat::Text))
     }
 
     /// Tokens of an agent's reply: `most`, fewer where the context is small.

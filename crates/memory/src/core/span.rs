@@ -21,6 +21,7 @@ use crate::core::quotable::Quotable;
 use crate::core::reader;
 use crate::core::session::{Ask, Session};
 use crate::core::settings::AnswerForm;
+use crate::core::short::{is_polar, one_line};
 use crate::core::trace::{Event, ScoreRecord};
 use crate::grounding::{Chosen, Draft, ShortAnswer, THRESHOLD, prompt};
 
@@ -137,7 +138,7 @@ async fn likelihoods(
     session.trace.record(Event::Score {
         step: STEP.to_owned(),
         agent,
-        model: session.caller.model(agent).to_owned(),
+        model: session.caller.models().model(agent).to_owned(),
         prompt: read,
         scores: continuations.into_iter().zip(&scored.scores).map(record).collect(),
         prompt_tokens: scored.usage.prompt_tokens,
@@ -145,23 +146,4 @@ async fn likelihoods(
         milliseconds: Duration::from_secs_f64(scored.usage.seconds).as_millis() as u64,
     })?;
     Ok(Some(scored.scores.iter().map(|score| score.logprob).collect()))
-}
-
-/// Whether a question was answered with yes or no.
-pub(crate) fn is_polar(answer: &ShortAnswer) -> bool {
-    matches!(answer.text.as_str(), "yes" | "no")
-}
-
-/// Several short answers as one text: "A, B and C".
-pub(crate) fn listed(answers: &[ShortAnswer]) -> String {
-    let texts: Vec<String> = answers.iter().map(|answer| one_line(&answer.text)).collect();
-    match &texts[..] {
-        [] => String::new(),
-        [one] => one.clone(),
-        [first @ .., last] => format!("{} and {last}", first.join(", ")),
-    }
-}
-
-pub(crate) fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

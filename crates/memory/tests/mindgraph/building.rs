@@ -261,7 +261,7 @@ fn a_graph_larger_than_its_room_loses_the_contents_of_its_oldest_nodes() {
         state.contains("{\"id\":\"n0\",\"type\":\"stat\"}")
             && serde_json::from_str::<serde_json::Value>(&state).is_ok()
     );
-    assert!(calls::Caller::count_tokens(&caller, calls::Agent::Builder, &state) <= *budget_tokens);
+    assert!(calls::Tokens::count_tokens(&caller, calls::Agent::Builder, &state) <= *budget_tokens);
 }
 
 /// A builder's reply that adds nodes with minimal content.
@@ -296,7 +296,7 @@ fn a_graph_whose_ids_alone_are_too_many_shows_the_newest() {
     });
     assert_eq!(cut, Some((500, 500 - ids.len())));
     // One more node would not fit.
-    let tokens = calls::Caller::prompt_tokens(&caller, call) + call.limits.reply_tokens();
+    let tokens = calls::Tokens::prompt_tokens(&caller, call) + call.limits.reply_tokens();
     assert!((1600 - 20..=1600).contains(&tokens), "{tokens}");
 }
 

@@ -3,12 +3,13 @@
 //! Unknown fields are ignored, as Anthropic's clients expect of gateways.
 
 mod corpus;
+mod error;
 mod reply;
 mod request;
 
 use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
-use axum::http::{StatusCode, header};
+use axum::http::header;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
@@ -23,6 +24,7 @@ use crate::corpora::CurrentTenant;
 use crate::error::{Result, ServerError};
 use crate::recall::{Address, find};
 use crate::stream::{Framing, respond};
+use error::in_anthropics_form;
 use reply::Generation;
 use request::MessagesRequest;
 
@@ -102,25 +104,4 @@ pub(crate) async fn errors(request: Request, next: Next) -> Response {
     };
     head.headers.remove(header::CONTENT_LENGTH);
     Response::from_parts(head, body)
-}
-
-/// An error object with Anthropic's names of kinds, beside the fields that it has; the hint is part of the message.
-fn in_anthropics_form(status: StatusCode, mut body: Value) -> Value {
-    let kind = match status.as_u16() {
-        401 => "authentication_error",
-        403 => "permission_error",
-        404 => "not_found_error",
-        413 => "request_too_large",
-        429 => "rate_limit_error",
-        503 => "overloaded_error",
-        504 => "timeout_error",
-        400..=499 => "invalid_request_error",
-        _ => "api_error",
-    };
-    let mut error = body["error"].take();
-    error["type"] = kind.into();
-    if let (Some(message), Some(hint)) = (error["message"].as_str(), error["hint"].as_str()) {
-        error["message"] = format!("{message}\nhint: {hint}").into();
-    }
-    json!({ "type": "error", "error": error })
 }

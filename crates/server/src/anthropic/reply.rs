@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use calls::{Call, Finish, OnText, Piece, Reply, Usage};
 use serde_json::{Map, Value, json};
 
-use super::in_anthropics_form;
+use super::error::in_anthropics_form;
 use super::request::Asked;
 use crate::app::{App, fresh_id};
 use crate::error::{Result, ServerError};
@@ -59,7 +59,7 @@ impl Generation {
         let mut call = self.asked.call.clone();
         let prompt_tokens = app.prompt_tokens(&call).await?;
         // The limit of a request is that of another model, as a rule: it is an upper bound here.
-        let left = app.caller.context_tokens(call.agent).saturating_sub(prompt_tokens).max(1);
+        let left = app.caller.tokens().context_tokens(call.agent).saturating_sub(prompt_tokens).max(1);
         let asked = OutputLength::Tokens(left.min(self.max_tokens));
         call.limits = limits(app, &call, prompt_tokens, asked, call.limits.thinking_tokens)?;
         Ok((call, prompt_tokens))

@@ -8,7 +8,6 @@ use utoipa::ToSchema;
 use crate::app::App;
 use crate::error::{Result, ServerError};
 use crate::openai::params::{RawParams, refuse_if};
-use crate::openai::served;
 use crate::openai::thinking::Effort;
 use crate::openai::tools;
 use crate::recall::{Address, CorpusModel, Question, Wishes};
@@ -205,7 +204,7 @@ impl MessagesRequest {
         }
         let (temperature, top_p, top_k) = (self.temperature, self.top_p, self.top_k);
         let sampling = RawParams { temperature, top_p, top_k, ..RawParams::default() }.read()?.sampling;
-        let served = served(app, &self.model)?;
+        let served = app.served(&self.model)?;
         let (offered, tools) = tool_use(self.tools, self.tool_choice)?;
         let (effort, format) = self.output_config.map_or((None, None), |config| (config.effort, config.format));
         let thinking_tokens = match self.thinking {

@@ -5,15 +5,15 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use store::{Corpus, Document};
+use store::Corpus;
 
+use super::attachment::Attached;
 use super::documents::{reading, remove_document};
 use super::ingest::{check_corpus, temporary_name};
 pub(crate) use super::jobs::Progress;
 use super::jobs::{Job, Upload, start};
-use super::kept::{self, Record};
+use super::kept;
 use super::method;
 use crate::app::{App, since_1970};
 use crate::blocking::run_blocking;
@@ -22,36 +22,6 @@ use crate::tenant::Tenant;
 
 /// Files are prepared for one search and one answer, without calls of a model.
 const METHOD: &str = "rag";
-
-/// A file of a corpus.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Attached {
-    /// The id of the file.
-    pub id: String,
-    /// The name of its document.
-    document: String,
-    /// Seconds since 1970.
-    pub created: u64,
-    pub bytes: u64,
-    /// The job that ingests it; none if it cannot become a document, for this reason.
-    job: std::result::Result<String, String>,
-    /// The batch with which it came.
-    pub batch: Option<String>,
-    pub attributes: Value,
-}
-
-impl Record for Attached {
-    const KIND: &'static str = "file";
-    const FOLDER: &'static str = "files";
-
-    fn id(&self) -> &str {
-        &self.id
-    }
-
-    fn updated(&self) -> u64 {
-        self.created
-    }
-}
 
 /// A file to add to a corpus.
 pub(crate) struct NewFile {
@@ -280,17 +250,7 @@ pub(crate) async fn cancel(tenant: &Arc<Tenant>, corpus: String, batch: String) 
     Ok(())
 }
 
-/// Deletes the record of a document that is deleted.
-pub(super) fn forget(corpus: &Corpus, document: &Document) -> Result<()> {
-    let mut records = kept::all::<Attached>(corpus)?.into_iter().filter(|record| record.is_of(document));
-    records.try_for_each(|record| kept::delete::<Attached>(corpus, &record.id))
-}
-
 impl Attached {
-    fn is_of(&self, document: &Document) -> bool {
-        self.document == document.path
-    }
-
     fn progress(&self, tenant: &Tenant, has_document: bool) -> Progress {
         let job = match &self.job {
             Err(reason) => return Progress::Failed(reason.clone()),

@@ -10,7 +10,7 @@ use store::{Corpus, DocId, Document, Layer, Passage};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::{CurrentTenant, attached, notes, questions};
+use super::{CurrentTenant, attachment, notes, questions};
 use crate::app::App;
 use crate::blocking::run_blocking;
 use crate::error::{Result, ServerError};
@@ -97,7 +97,7 @@ pub(crate) async fn remove_document(tenant: &Arc<Tenant>, corpus: String, id: Do
         tenant.threads.forget(&writer, &document)?;
         tenant.responses.forget_document(&corpus, &document)?;
         notes::forget(&tenant, &writer, &document)?;
-        attached::forget(&writer, &document)?;
+        attachment::forget(&writer, &document)?;
         questions::forget(&writer)
     })
     .await

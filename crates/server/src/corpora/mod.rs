@@ -3,6 +3,7 @@
 mod answered;
 mod ask;
 pub(crate) mod attached;
+mod attachment;
 mod documents;
 mod graph;
 mod ingest;

@@ -23,6 +23,7 @@ use uses::Uses;
 use crate::blocking::run_blocking;
 use crate::error::{Result, ServerError};
 use crate::pulling::{Shelf, ShelfModel};
+use crate::status;
 
 /// A loaded model.
 #[derive(Clone)]
@@ -92,13 +93,14 @@ impl Residents {
 
     /// States of their engines.
     pub fn states(&self) -> Vec<ModelState> {
-        self.lock().iter().flat_map(|resident| resident.caller.state()).collect()
+        self.lock().iter().flat_map(|resident| status::states(&*resident.caller)).collect()
     }
 
     /// Uses a model that is loaded.
     pub fn find(&self, is_meant: impl Fn(&str) -> bool, keep_alive: Option<KeepAlive>) -> Option<(Resident, Use)> {
         let loaded = self.lock();
-        let resident = loaded.iter().find(|resident| is_meant(&resident.name) && resident.caller.is_alive())?;
+        let resident =
+            loaded.iter().find(|resident| is_meant(&resident.name) && status::is_alive(&*resident.caller))?;
         Some((resident.clone(), resident.uses.begin(keep_alive, self.changes.clone())))
     }
 
@@ -265,14 +267,14 @@ impl Residents {
 /// Bytes of KV pages that a model has not used yet; the system counts them as free until then. Those of a GPU are
 /// allocated at once.
 fn promised(caller: &Arc<dyn Caller>) -> u64 {
-    if caller.details(calls::Agent::Responder).is_some_and(|details| details.on_gpu) {
+    if caller.models().details(calls::Agent::Responder).is_some_and(|details| details.on_gpu) {
         return 0;
     }
     let unused = |state: ModelState| {
         let pages = state.total_pages.saturating_sub(state.used_pages + state.cached_pages);
         pages as u64 * state.page_bytes as u64
     };
-    caller.state().into_iter().map(unused).sum()
+    status::states(&**caller).into_iter().map(unused).sum()
 }
 
 const A_MOMENT: Duration = Duration::from_millis(1);

@@ -187,58 +187,16 @@ fn failed(error: &ServerError) -> ErrorData {
 
 #[cfg(test)]
 mod tests {
-    use std::future::pending;
-    use std::sync::atomic::{AtomicUsize, Ordering};
     use std::time::Duration;
 
-    use calls::{Agent, BoxFuture, Call, Caller, Reply, ScriptedEmbedder};
+    use calls::ScriptedEmbedder;
     use serde_json::json;
+    use test_support::thinker::Thinker;
     use tokio::io::{AsyncWriteExt, duplex};
 
-    use super::{Arc, CallError, Mcp, ServiceExt};
+    use super::{Arc, Mcp, ServiceExt};
     use crate::app::Shared;
     use crate::config::Config;
-
-    /// A model that never replies.
-    #[derive(Default)]
-    struct Thinker {
-        begun: AtomicUsize,
-        given_up: Arc<AtomicUsize>,
-    }
-
-    struct GivenUp(Arc<AtomicUsize>);
-
-    impl Drop for GivenUp {
-        fn drop(&mut self) {
-            self.0.fetch_add(1, Ordering::SeqCst);
-        }
-    }
-
-    impl Caller for Thinker {
-        fn call(&self, _: Call) -> BoxFuture<'_, Result<Reply, CallError>> {
-            Box::pin(async move {
-                self.begun.fetch_add(1, Ordering::SeqCst);
-                let _dropped = GivenUp(Arc::clone(&self.given_up));
-                pending().await
-            })
-        }
-
-        fn context_tokens(&self, _: Agent) -> usize {
-            8192
-        }
-
-        fn token_spans(&self, _: Agent, text: &str) -> Vec<std::ops::Range<usize>> {
-            std::iter::once(0..text.len()).collect()
-        }
-
-        fn prompt_tokens(&self, _: &Call) -> usize {
-            1
-        }
-
-        fn model(&self, _: Agent) -> &'static str {
-            "thinker"
-        }
-    }
 
     #[tokio::test]
     async fn a_call_that_is_taken_back_is_given_up() {
@@ -257,16 +215,16 @@ mod tests {
         ] {
             client.write_all(format!("{message}\n").as_bytes()).await.expect("it is read");
         }
-        let counted = async |count: &AtomicUsize| {
-            while count.load(Ordering::SeqCst) == 0 {
+        let counted = async |count: &dyn Fn() -> usize| {
+            while count() == 0 {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
         let limit = Duration::from_mins(1);
-        tokio::time::timeout(limit, counted(&thinker.begun)).await.expect("the model is asked");
+        tokio::time::timeout(limit, counted(&|| thinker.begun())).await.expect("the model is asked");
         let back = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 2 } });
         client.write_all(format!("{back}\n").as_bytes()).await.expect("it is read");
-        tokio::time::timeout(limit, counted(&thinker.given_up)).await.expect("the call is given up");
+        tokio::time::timeout(limit, counted(&|| thinker.given_up())).await.expect("the call is given up");
         drop((client, serving));
     }
 }

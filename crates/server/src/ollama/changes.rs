@@ -17,8 +17,8 @@ use crate::blocking::run_blocking;
 use crate::body::Body;
 use crate::corpora::CurrentTenant;
 use crate::error::{Result, ServerError};
-use crate::openai::{LATEST, embedder, served};
 use crate::pulling::{PullProgress, Refused, Shelf, ShelfModel, find_named};
+use crate::served::LATEST;
 use crate::shelf::{fetch, shelf_of};
 use crate::stream::{Framing, Sink, respond};
 
@@ -210,7 +210,7 @@ pub(super) async fn delete(
 
 /// Whether the server was started with the model of this name.
 fn is_fixed(app: &App, name: &str) -> bool {
-    served(app, name).is_ok() || embedder(app, name).is_ok()
+    app.served(name).is_ok() || app.check_embedder(name).is_ok()
 }
 
 /// The model on this disk of this name.

@@ -14,7 +14,7 @@ use crate::admission::AdmittedJson;
 use crate::app::App;
 use crate::error::Result;
 use crate::openai::params::OneOrMany;
-use crate::openai::{at_most, embedder, shorten};
+use crate::openai::{at_most, shorten};
 use crate::warnings::Warnings;
 
 #[derive(Debug, Deserialize, ToSchema)]
@@ -55,7 +55,7 @@ pub(super) async fn embed(
     Extension(warnings): Extension<Warnings>,
     AdmittedJson(request, _permit): AdmittedJson<OllamaEmbed>,
 ) -> Result<Json<Value>> {
-    embedder(&app, &request.model)?;
+    app.check_embedder(&request.model)?;
     let started = Instant::now();
     let texts = match request.input {
         // Ollama's clients ask in this way whether the model is there.
@@ -78,7 +78,7 @@ pub(super) async fn embed_one(
     Extension(warnings): Extension<Warnings>,
     AdmittedJson(request, _permit): AdmittedJson<OllamaEmbedOne>,
 ) -> Result<Json<Value>> {
-    embedder(&app, &request.model)?;
+    app.check_embedder(&request.model)?;
     let texts = if request.prompt.is_empty() { Vec::new() } else { vec![request.prompt] };
     let (mut vectors, _) = vectors(&app, texts, true, None, &warnings).await?;
     Ok(Json(json!({ "embedding": vectors.pop().unwrap_or_default() })))

@@ -17,8 +17,8 @@ use crate::admission::AdmittedJson;
 use crate::app::App;
 use crate::corpora::CurrentTenant;
 use crate::error::{Result, ServerError};
+use crate::openai::NO_INFILL;
 use crate::openai::tools::{self, Tool};
-use crate::openai::{NO_INFILL, served};
 use crate::recall::{Address, find, warn_of_unused};
 use crate::warnings::Warnings;
 
@@ -121,7 +121,7 @@ pub(super) async fn chat(
         let chat = CorpusChat { model, address, prompt, wishes, dialect: Dialect::Chat, streams };
         return corpus::reply(app, tenant, chat, permit, &warnings).await;
     }
-    let served = served(&app, &request.model)?;
+    let served = app.served(&request.model)?;
     let (offered, tools) = tools::read(request.tools, None, true)?;
     let prompt = prompt(request.messages, offered, &name)?;
     let call = Call { tenant: tenant.id, ..call(&served, prompt, tools, wishes, &warnings, &app).await? };
@@ -175,7 +175,7 @@ pub(super) async fn generate(
         let chat = CorpusChat { model, address, prompt, wishes, dialect: Dialect::Generate, streams };
         return corpus::reply(app, tenant, chat, permit, &warnings).await;
     }
-    let served = served(&app, &request.model)?;
+    let served = app.served(&request.model)?;
     let call = Call { tenant: tenant.id, ..call(&served, prompt, None, wishes, &warnings, &app).await? };
     reply_to(app, permit, call, served.name, Dialect::Generate, streams, times).await
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::app::App;
 use crate::error::Result;
 use crate::loading::KeepAlive;
-use crate::openai::{matches_name, served};
+use crate::served::matches_name;
 use crate::tenant::Tenant;
 use crate::warnings::Warnings;
 
@@ -42,7 +42,7 @@ impl Asked<'_> {
             return self.unload(app, warnings).await.map(Asking::Unloaded);
         }
         let app = app.serving_for(self.name, keep_alive).await?;
-        let name = served(&app, self.name)?.name;
+        let name = app.served(self.name)?.name;
         Ok(Asking::Model(app, name))
     }
 
@@ -53,7 +53,7 @@ impl Asked<'_> {
         if app.residents.unload(|known| matches_name(known, model)).await? {
             return Ok(meant.map_or_else(|| self.name.to_owned(), |meant| meant.name));
         }
-        match (served(app, model), meant) {
+        match (app.served(model), meant) {
             (Ok(fixed), _) => {
                 warnings.add("models that the server was started with stay loaded".to_owned());
                 Ok(fixed.name)

@@ -15,9 +15,11 @@ use crate::body::Body;
 use crate::corpora::CurrentTenant;
 use crate::error::{Result, ServerError};
 use crate::loading::Resident;
-use crate::openai::{LATEST, embedder, loadable, names, served};
+use crate::openai::{loadable, names};
 use crate::pulling::{Shelf, ShelfModel, find_named};
 use crate::recall::{self, CorpusModel};
+use crate::served::LATEST;
+use crate::status;
 use crate::time::rfc3339;
 
 /// A model by its name. `name` is the older form of `model`.
@@ -63,9 +65,9 @@ fn tagged(name: &str) -> String {
 
 /// The model of this name: one that the server was started with, or one on the disk that it may load.
 async fn described(app: &App, name: &str) -> Result<Described> {
-    let (agent, name) = match served(app, name) {
+    let (agent, name) = match app.served(name) {
         Ok(served) => (Some(served.agent), served.name),
-        Err(_) if embedder(app, name).is_ok() => (None, app.embedder.name().to_owned()),
+        Err(_) if app.check_embedder(name).is_ok() => (None, app.embedder.name().to_owned()),
         Err(unknown) => {
             let name = name.to_owned();
             let here = here(app, move |shelf| find_named(shelf, &name)).await?.flatten();
@@ -76,17 +78,17 @@ async fn described(app: &App, name: &str) -> Result<Described> {
     // Its digest is computed when it is first asked for.
     run_blocking(move || {
         let (details, digest) = match agent {
-            Some(agent) => (app.caller.details(agent), app.caller.digest(agent)),
+            Some(agent) => (app.caller.models().details(agent), app.caller.models().digest(agent)),
             None => (app.embedder.details(), app.embedder.digest()),
         };
         let unknown = || ModelDetails {
-            parameters: agent.and_then(|agent| app.caller.parameters(agent)).unwrap_or(0),
+            parameters: agent.and_then(|agent| app.caller.models().parameters(agent)).unwrap_or(0),
             modified_seconds: app.started_seconds,
             ..ModelDetails::default()
         };
         let details = details.unwrap_or_else(unknown);
         let window = || app.embedder.window_tokens();
-        let context_tokens = agent.map_or_else(window, |agent| app.caller.context_tokens(agent));
+        let context_tokens = agent.map_or_else(window, |agent| app.caller.tokens().context_tokens(agent));
         let (name, digest) = (tagged(&name), digest.unwrap_or_default());
         Ok(Described { name, is_embedder: agent.is_none(), context_tokens, details, digest })
     })
@@ -97,8 +99,8 @@ async fn described(app: &App, name: &str) -> Result<Described> {
 fn on_disk(app: &App, model: ShelfModel) -> Described {
     let resident = app.residents.all().into_iter().find(|resident| resident.name == model.name);
     let caller = resident.map(|resident| resident.caller);
-    let details = caller.as_ref().and_then(|caller| caller.details(Agent::Responder)).unwrap_or(model.details);
-    let context_tokens = caller.map_or(model.context_tokens, |caller| caller.context_tokens(Agent::Responder));
+    let details = caller.as_ref().and_then(|caller| caller.models().details(Agent::Responder)).unwrap_or(model.details);
+    let context_tokens = caller.map_or(model.context_tokens, |caller| caller.tokens().context_tokens(Agent::Responder));
     Described { name: tagged(&model.name), is_embedder: false, context_tokens, details, digest: model.digest }
 }
 
@@ -159,7 +161,7 @@ fn corpus_json(app: &App, model: &CorpusModel) -> Value {
 
 fn corpus_details(app: &App) -> Value {
     json!({
-        "parent_model": app.caller.model(Agent::Responder), "format": "corpus", "family": "memlocal",
+        "parent_model": app.caller.models().model(Agent::Responder), "format": "corpus", "family": "memlocal",
         "families": ["memlocal"], "parameter_size": "", "quantization_level": "",
     })
 }
@@ -199,7 +201,7 @@ pub(super) async fn ps(State(app): State<App>) -> Result<Json<Value>> {
 
 /// Bytes of the KV pages of a model that the server was started with; its adapters share them.
 fn cache_bytes(app: &App, name: &str) -> u64 {
-    let states = app.fixed.state();
+    let states = status::states(&*app.fixed);
     let state = states.iter().find(|state| {
         state.model == name || name.strip_prefix(&*state.model).is_some_and(|rest| rest.starts_with(':'))
     });

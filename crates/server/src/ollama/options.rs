@@ -7,8 +7,8 @@ use utoipa::ToSchema;
 
 use crate::app::{App, random};
 use crate::error::{Result, ServerError};
-use crate::openai::Served;
 use crate::openai::params::{OneOrMany, OutputLength, in_range, output_limit, penalties};
+use crate::served::Served;
 use crate::warnings::Warnings;
 
 /// The options that are supported. Those that only place or size the computation (`num_gpu`, `num_thread` and others) have no
@@ -86,7 +86,7 @@ pub(super) async fn call(
         Some(_) => return Err(ServerError::invalid("`format` is `json` or a JSON schema", "format")),
     };
     let options = Options::read(wishes.options, warnings)?;
-    let context_tokens = app.caller.context_tokens(served.agent);
+    let context_tokens = app.caller.tokens().context_tokens(served.agent);
     if let Some(asked) = options.num_ctx.filter(|asked| usize::try_from(*asked).is_ok_and(|n| n > context_tokens)) {
         warnings.add(format!("num_ctx {asked}: the context of {} has {context_tokens} tokens", served.name));
     }
@@ -190,7 +190,7 @@ fn thought_tokens(served: &Served, think: Option<&Value>, app: &App) -> Result<u
     let found = THOUGHTS.iter().find(|(name, _)| Some(*name) == level);
     let (_, tokens) = found
         .ok_or_else(|| ServerError::invalid("`think` is true, false, \"low\", \"medium\" or \"high\"", "think"))?;
-    if app.caller.details(served.agent).is_some_and(|details| details.thinks) {
+    if app.caller.models().details(served.agent).is_some_and(|details| details.thinks) {
         return Ok(*tokens);
     }
     Err(ServerError::invalid(format!("\"{}\" does not support thinking", served.name), "think"))

@@ -18,12 +18,13 @@ use super::messages::{ChatMessage, prompt};
 use super::params::{GenerationParams, OneOrMany, OutputLength, RawParams, refuse_if};
 use super::thinking::{self, Effort};
 use super::tools::{self, Tool, ToolCall, ToolChoice};
-use super::{Served, logprobs, served, usage, usage_of_all};
+use super::{logprobs, usage, usage_of_all};
 use crate::admission::AdmittedJson;
 use crate::app::{App, fresh_id, since_1970};
 use crate::corpora::CurrentTenant;
 use crate::error::{Result, ServerError};
 use crate::recall::{Address, find};
+use crate::served::Served;
 use crate::stream::{Framing, Sink, respond};
 use crate::tenant::Tenant;
 use crate::warnings::Warnings;
@@ -165,7 +166,7 @@ pub(super) async fn complete(
 
 impl Chat {
     fn read(request: ChatRequest, tenant: &Tenant, app: &App) -> Result<Chat> {
-        let served = served(app, &request.model)?;
+        let served = app.served(&request.model)?;
         if request.messages.is_empty() {
             return Err(ServerError::invalid("a chat needs messages", "messages"));
         }

@@ -14,11 +14,12 @@ use utoipa::ToSchema;
 
 use super::chat::{StreamOptions, closing_reason};
 use super::params::{GenerationParams, OneOrMany, RawParams, refuse_if};
-use super::{Served, logprobs, served, usage};
+use super::{logprobs, usage};
 use crate::admission::AdmittedJson;
 use crate::app::{App, fresh_id, since_1970};
 use crate::corpora::CurrentTenant;
 use crate::error::{Result, ServerError};
+use crate::served::Served;
 use crate::stream::{Framing, Sink, respond};
 use crate::tenant::Tenant;
 
@@ -101,7 +102,7 @@ pub(super) async fn complete(
 
 impl Completion {
     fn read(request: CompletionRequest, tenant: &Tenant, app: &App) -> Result<Completion> {
-        let served = served(app, &request.model)?;
+        let served = app.served(&request.model)?;
         refuse_if(request.best_of.is_some_and(|best| best != 1), "best_of")?;
         let echo = request.echo.unwrap_or(false);
         if echo && request.logprobs.is_some() {

@@ -12,7 +12,6 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
-use super::models;
 use crate::admission::AdmittedJson;
 use crate::app::App;
 use crate::blocking::run_blocking;
@@ -177,7 +176,7 @@ pub(super) async fn embed(
     Extension(warnings): Extension<Warnings>,
     AdmittedJson(mut request, _permit): AdmittedJson<EmbeddingRequest>,
 ) -> Result<Json<Value>> {
-    models::embedder(&app, &request.model)?;
+    app.check_embedder(&request.model)?;
     shorten(&mut vec![0.0; app.embedder.dims()], request.dimensions)?;
     let mut texts = request.input.texts()?;
     if !(1..=MAX_TEXTS).contains(&texts.len()) || texts.iter().any(String::is_empty) {

@@ -1,41 +1,18 @@
-//! GET /v1/models: the loaded models and their adapters, and the corpora; the agent and adapter that a model name selects.
-
-use std::sync::Arc;
+//! GET /v1/models: the loaded models and their adapters, and the corpora.
 
 use axum::extract::{Path, State};
 use axum::{Extension, Json};
-use calls::{AdapterChoice, Agent, Call, Prompt, reading};
+use calls::reading;
 use serde_json::{Value, json};
 
 use crate::app::App;
 use crate::blocking::run_blocking;
 use crate::corpora::CurrentTenant;
-use crate::error::{Result, ServerError};
+use crate::error::Result;
 use crate::pulling::ShelfModel;
 use crate::recall::{self, CorpusModel};
+use crate::served::{NO_ADAPTER, agents, matches_name};
 use crate::time::rfc3339;
-
-/// Selects a model without an adapter, as `MODEL:none`.
-const NO_ADAPTER: &str = "none";
-
-/// Ollama's tag of a model without another.
-pub(crate) const LATEST: &str = ":latest";
-
-/// The language model that a request names.
-#[derive(Debug, Clone)]
-pub(crate) struct Served {
-    pub agent: Agent,
-    pub adapter: AdapterChoice,
-    /// How responses name it.
-    pub name: String,
-}
-
-impl Served {
-    /// A call to it.
-    pub fn call(&self, step: &'static str, prompt: Prompt, max_output_tokens: usize) -> Call {
-        Call { adapter: self.adapter.clone(), ..Call::new(self.agent, step, prompt, max_output_tokens) }
-    }
-}
 
 /// The names of all models: language models first, each as it is configured and with each of its adapters, then the embedder.
 pub(crate) fn names(app: &App) -> Vec<String> {
@@ -46,14 +23,14 @@ pub(crate) fn names(app: &App) -> Vec<String> {
         }
     };
     for agent in agents() {
-        add(app.caller.model(agent).to_owned());
+        add(app.caller.models().model(agent).to_owned());
     }
     for agent in agents() {
-        let base = app.caller.base_model(agent);
+        let base = app.caller.models().base_model(agent);
         // A reader knows one prompt, which is not that of a client.
-        let adapters = app.caller.adapters(agent).into_iter().filter(|adapter| adapter != reading::ADAPTER);
+        let adapters = app.caller.models().adapters(agent).into_iter().filter(|adapter| adapter != reading::ADAPTER);
         adapters.for_each(|adapter| add(format!("{base}:{adapter}")));
-        if app.caller.model(agent) != base {
+        if app.caller.models().model(agent) != base {
             add(format!("{base}:{NO_ADAPTER}"));
         }
     }
@@ -74,67 +51,6 @@ pub(crate) async fn loadable(app: &App) -> Result<Vec<ShelfModel>> {
     .await
 }
 
-fn agents() -> impl Iterator<Item = Agent> {
-    [Agent::Responder].into_iter().chain(Agent::ALL)
-}
-
-/// The language model of this name, and the first agent that it serves. The variant (`name:variant`) may be omitted; an adapter
-/// follows the name (`name:adapter`), and without one the model runs as it is configured. Ollama's clients add `:latest` to a
-/// name.
-///
-/// # Errors
-/// [`ServerError::UnknownModel`].
-pub(crate) fn served(app: &App, model: &str) -> Result<Served> {
-    if let Some(named) = &app.named {
-        return Ok(named.clone());
-    }
-    let found = find(app, model).or_else(|| find(app, model.strip_suffix(LATEST)?));
-    found.ok_or_else(|| ServerError::UnknownModel(model.to_owned()))
-}
-
-fn find(app: &App, model: &str) -> Option<Served> {
-    let configured = |agent: &Agent| {
-        let name = app.caller.model(*agent);
-        name == model || matches_name(app.caller.base_model(*agent), model)
-    };
-    if let Some(agent) = agents().find(configured) {
-        return Some(Served { agent, adapter: AdapterChoice::OfAgent, name: app.caller.model(agent).to_owned() });
-    }
-    let (base, adapter) = model.rsplit_once(':')?;
-    let has = |agent: &Agent| {
-        let adapters = app.caller.adapters(*agent);
-        matches_name(app.caller.base_model(*agent), base)
-            && !adapters.is_empty()
-            && (adapter == NO_ADAPTER || adapters.iter().any(|known| known == adapter))
-    };
-    let agent = agents().find(has)?;
-    let base = app.caller.base_model(agent);
-    Some(match adapter {
-        NO_ADAPTER => Served { agent, adapter: AdapterChoice::Base, name: base.to_owned() },
-        adapter => {
-            Served { agent, adapter: AdapterChoice::Named(Arc::from(adapter)), name: format!("{base}:{adapter}") }
-        }
-    })
-}
-
-/// Checks the name of the embedder.
-///
-/// # Errors
-/// [`ServerError::UnknownModel`].
-pub(crate) fn embedder(app: &App, model: &str) -> Result<()> {
-    let matches = |model: &str| matches_name(app.embedder.name(), model);
-    if app.embedder.dims() > 0 && (matches(model) || model.strip_suffix(LATEST).is_some_and(matches)) {
-        return Ok(());
-    }
-    Err(ServerError::UnknownModel(model.to_owned()))
-}
-
-/// Whether a request for a model means the one of this name: the variant may be omitted, and `:latest` added.
-pub(crate) fn matches_name(name: &str, requested: &str) -> bool {
-    let is = |requested: &str| name == requested || name.split_once(':').is_some_and(|(name, _)| name == requested);
-    is(requested) || requested.strip_suffix(LATEST).is_some_and(is)
-}
-
 /// An entry of the list, with the names that OpenAI's and Anthropic's clients read.
 fn entry(app: &App, id: &str, title: &str) -> Value {
     json!({ "id": id, "object": "model", "created": app.started_seconds, "owned_by": "memlocal",
@@ -144,9 +60,9 @@ fn entry(app: &App, id: &str, title: &str) -> Value {
 /// `max_model_len` is vLLM's name for the context length.
 fn object(app: &App, name: &str) -> Value {
     let mut object = entry(app, name, name);
-    if let Ok(served) = served(app, name) {
-        object["max_model_len"] = app.caller.context_tokens(served.agent).into();
-        let base = app.caller.base_model(served.agent);
+    if let Ok(served) = app.served(name) {
+        object["max_model_len"] = app.caller.tokens().context_tokens(served.agent).into();
+        let base = app.caller.models().base_model(served.agent);
         if name != base {
             object["parent"] = base.into();
         }
@@ -202,8 +118,8 @@ pub(super) async fn show(
     let listed = names(&app).into_iter().find(|name| *name == model);
     let name = match listed {
         Some(name) => name,
-        None if embedder(&app, &model).is_ok() => app.embedder.name().to_owned(),
-        None => served(&app, &model)?.name,
+        None if app.check_embedder(&model).is_ok() => app.embedder.name().to_owned(),
+        None => app.served(&model)?.name,
     };
     Ok(Json(object(&app, &name)))
 }

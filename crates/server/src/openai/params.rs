@@ -133,7 +133,7 @@ const SURELY_TOO_LONG: usize = 2;
 /// # Errors
 /// [`CallError::TooLong`] if the context cannot hold both under any estimate.
 pub(crate) fn output_limit(app: &App, call: &Call, prompt_tokens: usize, asked: OutputLength) -> Result<usize> {
-    let context_tokens = app.caller.context_tokens(call.agent);
+    let context_tokens = app.caller.tokens().context_tokens(call.agent);
     let left = context_tokens.saturating_sub(prompt_tokens);
     let max_output_tokens = match asked {
         OutputLength::Tokens(tokens) => tokens,

@@ -13,7 +13,6 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use super::embeddings::batches;
-use super::models;
 use crate::admission::AdmittedJson;
 use crate::app::App;
 use crate::blocking::run_blocking;
@@ -47,7 +46,7 @@ pub(super) async fn rerank(
     State(app): State<App>,
     AdmittedJson(request, _permit): AdmittedJson<RerankRequest>,
 ) -> Result<Json<Value>> {
-    models::embedder(&app, &request.model)?;
+    app.check_embedder(&request.model)?;
     let document = |document: RerankDocument| match document {
         RerankDocument::Text(text) | RerankDocument::Object { text } => text,
     };

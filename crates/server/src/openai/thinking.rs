@@ -70,7 +70,7 @@ pub(crate) fn limits(
     let room = match asked {
         OutputLength::Tokens(tokens) => tokens,
         OutputLength::Default | OutputLength::Rest => {
-            app.caller.context_tokens(call.agent).saturating_sub(prompt_tokens).max(max_output_tokens)
+            app.caller.tokens().context_tokens(call.agent).saturating_sub(prompt_tokens).max(max_output_tokens)
         }
     };
     let thinking_tokens = thinking_tokens.min(room / 2);

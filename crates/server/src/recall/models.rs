@@ -7,7 +7,7 @@ use calls::Agent;
 use crate::app::App;
 use crate::blocking::run_blocking;
 use crate::error::{Result, ServerError};
-use crate::openai::{LATEST, embedder, served};
+use crate::served::LATEST;
 use crate::tenant::Tenant;
 
 /// How deep an answer goes, with the names of the page.
@@ -48,7 +48,7 @@ impl CorpusModel {
 
     /// Tokens that the model that answers reads.
     pub fn context_tokens(app: &App) -> usize {
-        app.caller.context_tokens(Agent::Responder)
+        app.caller.tokens().context_tokens(Agent::Responder)
     }
 
     /// 64 hexadecimal digits that differ from those of other names.
@@ -113,5 +113,5 @@ pub(crate) async fn quick(tenant: &Arc<Tenant>, corpora: Vec<String>) -> Result<
 }
 
 fn is_model(app: &App, name: &str) -> bool {
-    served(app, name).is_ok() || embedder(app, name).is_ok()
+    app.served(name).is_ok() || app.check_embedder(name).is_ok()
 }

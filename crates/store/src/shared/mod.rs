@@ -8,9 +8,12 @@
 //! any. Copies with diverged histories are rejected, never merged. A corpus that PostgreSQL lacks is sent completely.
 
 mod copy;
+mod fetch;
 mod hold;
 mod journal;
+mod send;
 mod session;
+mod tables;
 mod vectors;
 
 use std::fs;
@@ -23,8 +26,8 @@ use self::copy::has_changes;
 pub(crate) use self::copy::{Copy, forget_sharing, watch_texts};
 pub(crate) use self::hold::Hold;
 use self::hold::SharedName;
-use self::journal::send;
 use self::journal::{Entry, Head};
+use self::send::send;
 pub(crate) use self::session::Session;
 pub(crate) use self::vectors::{BATCH, Table, Tables};
 use crate::database::{DATABASE_FILE, Database, Origin};
@@ -220,14 +223,14 @@ impl Sharing {
             (Relation::Missing, Some(head)) => {
                 let fill = |database: &Database| {
                     Copy::first(head.id.clone()).install(database)?;
-                    journal::fetch(&self.postgres.session()?, &head, database, || Ok(())).map(drop)
+                    fetch::fetch(&self.postgres.session()?, &head, database, || Ok(())).map(drop)
                 };
                 Database::create(&path, fill).map(drop)
             }
             (Relation::Behind(_), Some(head)) => {
                 let database = Database::open_to_write(&path)?;
                 let derived_files = || derived_files::delete_graphs(folder).and_then(|()| derived_files::clear(folder));
-                if journal::fetch(&self.postgres.session()?, &head, &database, derived_files)? {
+                if fetch::fetch(&self.postgres.session()?, &head, &database, derived_files)? {
                     database.empty_log()?;
                 }
                 Ok(())

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{cannot, read};
+use super::files::{cannot, read};
 
 pub(crate) struct Binary {
     pub path: PathBuf,

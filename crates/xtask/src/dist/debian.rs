@@ -1,8 +1,9 @@
 //! A Debian package: an `ar` archive of two tarballs.
 
+use super::about::{SUMMARY, VERSION};
 use super::archive::{Entry, tar_gz, time};
 use super::binary::Binary;
-use super::{Release, SUMMARY, VERSION};
+use super::release::Release;
 
 pub(crate) fn file_name(binary: &Binary) -> String {
     format!("memlocal_{VERSION}_{}.deb", binary.short_architecture())

@@ -5,6 +5,8 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
+use super::about::VERSION;
+
 /// A crate that is compiled into the binary or expands its macros.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Dependency {
@@ -57,13 +59,13 @@ pub(crate) fn as_sbom(dependencies: &[Dependency]) -> Vec<u8> {
         let licences: Value = if d.licence.is_empty() { json!([]) } else { json!([{ "expression": d.licence }]) };
         json!({ "type": "library", "bom-ref": reference, "purl": reference, "name": d.name, "version": d.version, "licenses": licences })
     };
-    let root = purl("memlocal", super::VERSION);
+    let root = purl("memlocal", VERSION);
     let bom = json!({
         "bomFormat": "CycloneDX",
         "specVersion": "1.5",
         "version": 1,
         "metadata": { "component": {
-            "type": "application", "bom-ref": root, "name": "memlocal", "version": super::VERSION,
+            "type": "application", "bom-ref": root, "name": "memlocal", "version": VERSION,
             "licenses": [{ "expression": "Apache-2.0 OR MIT" }],
         } },
         "components": dependencies.iter().map(component).collect::<Vec<_>>(),

@@ -5,8 +5,10 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
+use super::about::VERSION;
 use super::archive::{Entry, gzip, tar};
-use super::{Release, VERSION, read, sha256};
+use super::files::{read, sha256};
+use super::release::Release;
 
 /// Where Debian, Fedora and others keep certificate authorities.
 const CERTIFICATES: [&str; 2] = ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt"];

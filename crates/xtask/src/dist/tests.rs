@@ -11,8 +11,11 @@ use flate2::read::GzDecoder;
 use serde_json::Value;
 use tempfile::TempDir;
 
+use super::about::VERSION;
 use super::dependencies::Dependency;
-use super::{Release, VERSION, sha256};
+use super::files::sha256;
+use super::release::Release;
+use super::write_packages;
 
 const STAND_IN: &str = "#!/bin/sh
 case $1 in
@@ -31,7 +34,7 @@ fn release(name: &str) -> (TempDir, PathBuf) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let serde = Dependency { name: "serde".into(), version: "1.0.2".into(), licence: "MIT OR Apache-2.0".into() };
     let out = folder.path().join(name);
-    Release::of(&root, &binary, vec![serde]).unwrap().write(&out).unwrap();
+    write_packages(&Release::of(&root, &binary, vec![serde]).unwrap(), &out).unwrap();
     (folder, out)
 }
 

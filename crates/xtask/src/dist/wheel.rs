@@ -8,9 +8,10 @@ use sha2::{Digest, Sha256};
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, DateTime, ZipWriter};
 
+use super::about::{SUMMARY, VERSION};
 use super::archive::Entry;
 use super::binary::Binary;
-use super::{Release, SUMMARY, VERSION};
+use super::release::Release;
 
 pub(crate) fn file_name(binary: &Binary) -> String {
     format!("memlocal-{VERSION}-py3-none-{}.whl", platform(binary))

@@ -74,7 +74,7 @@ fn choose(corpus: &Corpus, session: &Session<'_>) -> Result<Choice> {
     let reader = class(session, Agent::Responder);
     let limit_tokens = reader.whole_text_tokens.min(session.context(Agent::Responder) / 2);
     let whole = whole_text(corpus, limit_tokens, session)?;
-    let model = session.caller.model(Agent::Responder);
+    let model = session.caller.models().model(Agent::Responder);
     let length = match whole {
         Length::Tokens(tokens) => format!("the text has {tokens} tokens"),
         Length::Bytes(bytes) => format!("the text has {bytes} bytes"),
@@ -90,7 +90,7 @@ fn choose(corpus: &Corpus, session: &Session<'_>) -> Result<Choice> {
 
 /// The size of a model, in brackets.
 fn size(session: &Session<'_>, agent: Agent) -> String {
-    match (session.settings.profile, session.caller.parameters(agent)) {
+    match (session.settings.profile, session.caller.models().parameters(agent)) {
         (Some(profile), _) => format!(" (profile {profile})"),
         (None, Some(parameters)) => format!(" ({} million parameters)", parameters / 1_000_000),
         (None, None) => " (of unknown size)".to_owned(),
@@ -113,7 +113,7 @@ fn whole_text(corpus: &Corpus, limit_tokens: usize, session: &Session<'_>) -> Re
     if bytes > limit_tokens * MAX_BYTES_PER_TOKEN {
         return Ok(Length::Bytes(bytes));
     }
-    let count = |text: &str| session.caller.count_tokens(Agent::Responder, text);
+    let count = |text: &str| session.caller.tokens().count_tokens(Agent::Responder, text);
     let documents = corpus.documents()?;
     let tokens = documents.iter().map(|document| Ok(count(&corpus.document_text(document.id)?)));
     Ok(Length::Tokens(tokens.sum::<Result<usize>>()?))

@@ -39,7 +39,7 @@ const LARGE: &str = "a model from 6 billion parameters on, or of unknown size, d
 /// The class of the model of an agent. A profile in the settings counts in place of the size, and so does the paper profile
 /// for a model of unknown size.
 pub(super) fn class(session: &Session<'_>, agent: Agent) -> &'static Class {
-    let parameters = match (session.settings.profile, session.caller.parameters(agent)) {
+    let parameters = match (session.settings.profile, session.caller.models().parameters(agent)) {
         (Some(Profile::Small), _) => 0,
         (Some(Profile::Paper), _) | (None, None) => u64::MAX,
         (None, Some(parameters)) => parameters,

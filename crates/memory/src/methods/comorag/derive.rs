@@ -13,5 +13,5 @@ pub(super) const AT_ONCE: usize = 64;
 pub(super) fn author(step: &str, instructions: Instructions, agent: Agent, session: &Session<'_>) -> Author {
     let Instructions { task, rules, cue } = instructions;
     let prompt = format!("{step} {}", Digest::of(&[task, rules, cue]));
-    Author { model: session.caller.model(agent).to_owned(), prompt }
+    Author { model: session.caller.models().model(agent).to_owned(), prompt }
 }

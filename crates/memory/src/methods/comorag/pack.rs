@@ -37,7 +37,7 @@ pub(super) fn pack(
     for piece in ranked {
         // A blank line separates two pieces.
         let seam_tokens = if pieces.is_empty() { 0 } else { 2 };
-        let tokens = session.caller.count_tokens(agent, &piece.text) + seam_tokens;
+        let tokens = session.caller.tokens().count_tokens(agent, &piece.text) + seam_tokens;
         if used_tokens + tokens > budget_tokens {
             left_out.push(piece.id);
             continue;

@@ -66,7 +66,7 @@ const SEAM_TOKENS: usize = 32;
 
 /// Tokens of a text with the blank line after it.
 pub(super) fn tokens(text: &str, session: &Session<'_>) -> usize {
-    session.caller.count_tokens(Agent::Memorizer, text) + 2
+    session.caller.tokens().count_tokens(Agent::Memorizer, text) + 2
 }
 
 /// Writes the summaries that are not stored yet; returns all, in the order of the tasks. The words name the step and unit

@@ -56,7 +56,7 @@ fn one_line(text: &str) -> String {
 /// The author of abstracts: the model, and a digest of its instructions.
 fn author(session: &Session<'_>) -> Author {
     let prompt = format!("gam.memorize {}", store::Digest::of(&[MEMORIZE.task, MEMORIZE.rules, MEMORIZE.cue]));
-    Author { model: session.caller.model(Agent::Memorizer).to_owned(), prompt }
+    Author { model: session.caller.models().model(Agent::Memorizer).to_owned(), prompt }
 }
 
 /// One page's line of the memo.
@@ -88,7 +88,7 @@ pub(super) fn parts(memo: &[Entry], agent: Agent, session: &Session<'_>) -> Vec<
     let mut parts: Vec<Vec<Entry>> = Vec::new();
     let mut used_tokens = 0;
     for entry in memo {
-        let tokens = session.caller.count_tokens(agent, &entry.line) + 1;
+        let tokens = session.caller.tokens().count_tokens(agent, &entry.line) + 1;
         match parts.last_mut() {
             Some(part) if used_tokens + tokens <= budget_tokens => part.push(entry.clone()),
             _ => {

@@ -35,10 +35,16 @@
 //! * "With extraction" selects the sentences that share most terms with question and notes, byte for byte; the paper does
 //!   not define its snippets.
 
+mod call;
+mod integrate;
 mod memorizer;
+mod notes;
 mod options;
+mod plan;
 mod prompts;
+mod reflect;
 mod researcher;
+mod search;
 
 use futures_util::future::LocalBoxFuture;
 use serde_json::{Map, Value};
@@ -55,8 +61,9 @@ use crate::core::session::Session;
 use crate::core::settings::Settings;
 
 pub use memorizer::memorise;
+pub use notes::Research;
 pub use options::{Options, OutputForm};
-pub use researcher::{Research, research};
+pub use researcher::research;
 
 /// The method.
 pub struct Gam;

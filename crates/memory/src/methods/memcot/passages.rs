@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use calls::{Agent, Caller};
+use calls::{Agent, Tokens};
 use store::{Corpus, DocId, Layer, Meta, NewPassage, Writer};
 
 use crate::core::cite::sentences;
@@ -37,7 +37,7 @@ pub(super) fn cut_prose(writer: &mut Writer, session: &Session<'_>, progress: &m
             let Some(words) = text.get(page.span.bytes()) else { continue };
             let start = page.span.bytes().start;
             let meta = Meta { speaker: None, ..page.meta };
-            passages.extend(cut(words, session.caller).into_iter().map(|(bytes, tokens)| NewPassage {
+            passages.extend(cut(words, session.caller.tokens()).into_iter().map(|(bytes, tokens)| NewPassage {
                 layer: Layer::Turn,
                 bytes: start + bytes.start..start + bytes.end,
                 tokens,
@@ -53,8 +53,8 @@ pub(super) fn cut_prose(writer: &mut Writer, session: &Session<'_>, progress: &m
 }
 
 /// Passages of a page: as many sentences as fit; a longer sentence in pieces. With their tokens.
-fn cut(text: &str, caller: &dyn Caller) -> Vec<(Range<usize>, u32)> {
-    let spans = caller.token_spans(Agent::Memorizer, text);
+fn cut(text: &str, counter: &dyn Tokens) -> Vec<(Range<usize>, u32)> {
+    let spans = counter.token_spans(Agent::Memorizer, text);
     let within = |bytes: &Range<usize>| {
         let first = spans.partition_point(|span| span.start < bytes.start);
         first..spans.partition_point(|span| span.start < bytes.end).max(first)
@@ -75,7 +75,7 @@ fn cut(text: &str, caller: &dyn Caller) -> Vec<(Range<usize>, u32)> {
         }
         let start = sentence.start;
         let long = &text[sentence];
-        let pieces = windows(long, PASSAGE_TOKENS, |text| caller.token_spans(Agent::Memorizer, text));
+        let pieces = windows(long, PASSAGE_TOKENS, |text| counter.token_spans(Agent::Memorizer, text));
         passages.extend(pieces.into_iter().map(|(piece, tokens)| (start + piece.start..start + piece.end, tokens)));
     }
     passages

@@ -80,7 +80,7 @@ fn fitting(
         if let Some(heading) = heading.clone().filter(|heading| !sessions.contains(heading)) {
             line = format!("{heading}{line}");
         }
-        let tokens = session.caller.count_tokens(reader.agent, &line);
+        let tokens = session.caller.tokens().count_tokens(reader.agent, &line);
         if used_tokens + tokens > reader.budget_tokens {
             continue;
         }

@@ -119,7 +119,10 @@ fn cut_anew(document: DocId, corpus: &Corpus, session: &Session<'_>) -> Result<O
         NewPassage { layer: Layer::Block, bytes, tokens, meta }
     };
     let blocks: Vec<NewPassage> =
-        windows(&text, most, |text| session.caller.token_spans(Agent::Builder, text)).into_iter().map(block).collect();
+        windows(&text, most, |text| session.caller.tokens().token_spans(Agent::Builder, text))
+            .into_iter()
+            .map(block)
+            .collect();
     let same = old.len() == blocks.len() && old.iter().zip(&blocks).all(|(old, new)| old.span.bytes() == new.bytes);
     Ok((!same).then_some(blocks))
 }
@@ -220,7 +223,7 @@ impl Edit {
 /// The author of edits: the model, and its instructions.
 fn author(session: &Session<'_>) -> Author {
     let prompt = format!("{STEP} {}", store::Digest::of(&[BUILD.task, BUILD.rules, BUILD.cue]));
-    Author { model: session.caller.model(Agent::Builder).to_owned(), prompt }
+    Author { model: session.caller.models().model(Agent::Builder).to_owned(), prompt }
 }
 
 /// The block being read.

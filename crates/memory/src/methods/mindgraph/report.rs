@@ -174,5 +174,5 @@ fn keep(
 /// The author of reports: the model, and its instructions.
 fn author(session: &Session<'_>) -> Author {
     let prompt = format!("{STEP} {}", Digest::of(&[REPORT.task, REPORT.rules, REPORT.cue]));
-    Author { model: session.caller.model(Agent::Memorizer).to_owned(), prompt }
+    Author { model: session.caller.models().model(Agent::Memorizer).to_owned(), prompt }
 }

@@ -1,33 +1,33 @@
 //! /v1/batches: the requests of a file, answered in the background with the lowest priority; a batch goes on after the
 //! server was restarted.
 
+mod kept;
 mod lines;
 mod run;
 
+pub(crate) use kept::Batches;
 pub(crate) use run::resume;
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::path::Path;
 use std::sync::Arc;
 
 use axum::extract::{self, State};
 use axum::{Extension, Json};
-use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde::Deserialize;
+use serde_json::Value;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::paging::{Part, listed};
 use super::params::refuse_if;
-use super::records::{Record, Records};
 use crate::app::{App, fresh_id, since_1970};
 use crate::blocking::run_blocking;
 use crate::body::{Body, Params};
 use crate::corpora::CurrentTenant;
 use crate::error::{Result, ServerError};
-use crate::tenant::Tenant;
+use kept::{Batch, Counts, Status};
+use run::with;
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(list, create)).routes(routes!(retrieve)).routes(routes!(cancel))
@@ -35,129 +35,6 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 
 /// What a batch may ask.
 const ENDPOINTS: [&str; 4] = ["/v1/chat/completions", "/v1/completions", "/v1/embeddings", "/v1/responses"];
-
-/// Maximum batches that are listed; of more the oldest that have ended are forgotten.
-const MAX_BATCHES: usize = 1000;
-
-const DAY_SECONDS: u64 = 24 * 3600;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Status {
-    Validating,
-    InProgress,
-    Finalizing,
-    Completed,
-    Failed,
-    Cancelling,
-    Cancelled,
-}
-
-impl Status {
-    fn is_end(self) -> bool {
-        matches!(self, Status::Completed | Status::Failed | Status::Cancelled)
-    }
-}
-
-/// Requests by what became of them.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-struct Counts {
-    total: usize,
-    completed: usize,
-    failed: usize,
-}
-
-/// A batch of a holder. Its replies are beside it until it has ended.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Batch {
-    id: String,
-    created: u64,
-    endpoint: String,
-    input: String,
-    window: String,
-    metadata: BTreeMap<String, String>,
-    status: Status,
-    /// When it came to each status, in seconds since 1970.
-    times: BTreeMap<String, u64>,
-    counts: Counts,
-    output: Option<String>,
-    errors: Option<String>,
-    /// Why it failed.
-    failure: Option<String>,
-}
-
-impl Record for Batch {
-    const PREFIX: &'static str = "batch";
-    const NOUN: &'static str = "batch";
-
-    fn id(&self) -> &str {
-        &self.id
-    }
-}
-
-/// The batches of one holder.
-pub(crate) struct Batches {
-    records: Records<Batch>,
-    /// One batch is answered at a time.
-    turn: tokio::sync::Mutex<()>,
-}
-
-impl Batches {
-    /// Those below the folder of a holder.
-    pub fn new(folder: &Path) -> Batches {
-        Batches { records: Records::new(folder.join("batches")), turn: tokio::sync::Mutex::default() }
-    }
-
-    fn change<T>(&self, id: &str, work: impl FnOnce(&mut Batch) -> T) -> Result<T> {
-        let _one = self.records.lock();
-        let mut batch = self.records.read(id)?;
-        let outcome = work(&mut batch);
-        self.records.write(&batch)?;
-        Ok(outcome)
-    }
-
-    /// Forgets the oldest batches that have ended, if there are too many.
-    fn trim(&self) -> Result<()> {
-        let mut all = self.records.all()?;
-        let more = all.len().saturating_sub(MAX_BATCHES - 1);
-        all.retain(|batch| batch.status.is_end());
-        all.sort_by_key(|batch| batch.created);
-        all.iter().take(more).try_for_each(|batch| self.records.remove(&batch.id))
-    }
-}
-
-impl Batch {
-    fn set(&mut self, status: Status) {
-        self.status = status;
-        let name = json!(status).as_str().unwrap_or_default().to_owned();
-        self.times.insert(name, since_1970().as_secs());
-    }
-
-    fn to_json(&self) -> Value {
-        let error = |message| json!({ "code": "invalid_file", "message": message, "line": null, "param": null });
-        let errors = self.failure.as_ref().map(|message| json!({ "object": "list", "data": [error(message)] }));
-        let mut shown = json!({
-            "id": self.id, "object": "batch", "endpoint": self.endpoint, "errors": errors,
-            "input_file_id": self.input, "completion_window": self.window, "status": self.status,
-            "output_file_id": self.output, "error_file_id": self.errors, "created_at": self.created,
-            "expires_at": self.created + DAY_SECONDS, "expired_at": null, "request_counts": self.counts,
-            "metadata": self.metadata,
-        });
-        for name in ["in_progress", "finalizing", "completed", "failed", "cancelling", "cancelled"] {
-            shown[format!("{name}_at")] = json!(self.times.get(name));
-        }
-        shown
-    }
-}
-
-/// Runs a task on the batches of a tenant.
-async fn with<T: Send + 'static>(
-    tenant: &Arc<Tenant>,
-    work: impl FnOnce(&Batches) -> Result<T> + Send + 'static,
-) -> Result<T> {
-    let tenant = Arc::clone(tenant);
-    run_blocking(move || work(&tenant.batches)).await
-}
 
 /// A new batch.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -246,20 +123,4 @@ async fn cancel(Extension(tenant): CurrentTenant, extract::Path(id): extract::Pa
         })?
     });
     Ok(Json(batch.await?.to_json()))
-}
-
-/// Moves a finished file of replies to the files of its holder; an empty one is deleted.
-fn keep(tenant: &Tenant, id: &str, extension: &str) -> Result<Option<String>> {
-    let place = tenant.batches.records.path(id, extension)?;
-    match fs::metadata(&place) {
-        Ok(about) if about.len() > 0 => {
-            let name = format!("{id}_{}.jsonl", if extension == lines::REPLIES { "output" } else { "error" });
-            Ok(Some(tenant.files.keep_written(name, place)?.id))
-        }
-        Ok(_) => {
-            fs::remove_file(place)?;
-            Ok(None)
-        }
-        Err(_) => Ok(None),
-    }
 }

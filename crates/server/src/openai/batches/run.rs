@@ -16,12 +16,21 @@ use hyper_util::service::TowerToHyperService;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
+use super::kept::{Batches, Counts, Status};
 use super::lines::{self, FAILURES, Line, REPLIES};
-use super::{Status, keep, with};
 use crate::app::{App, PRIORITY};
 use crate::blocking::run_blocking;
 use crate::error::{Result, ServerError};
 use crate::tenant::Tenant;
+
+/// Runs a task on the batches of a tenant.
+pub(super) async fn with<T: Send + 'static>(
+    tenant: &Arc<Tenant>,
+    work: impl FnOnce(&Batches) -> Result<T> + Send + 'static,
+) -> Result<T> {
+    let tenant = Arc::clone(tenant);
+    run_blocking(move || work(&tenant.batches)).await
+}
 
 /// Requests of a batch that are answered at once.
 const CONCURRENT: usize = 4;
@@ -114,7 +123,7 @@ fn begin(tenant: &Tenant, id: &str) -> Result<(String, Vec<Line>)> {
     let failed = lines::answered(&batches.records.path(id, FAILURES)?)?;
     left.retain(|line| !completed.contains(&line.number) && !failed.contains(&line.number));
     batches.change(id, |batch| {
-        batch.counts = super::Counts { total, completed: completed.len(), failed: failed.len() };
+        batch.counts = Counts { total, completed: completed.len(), failed: failed.len() };
         if batch.status == Status::Validating {
             batch.set(Status::InProgress);
         }
@@ -194,4 +203,20 @@ fn end(tenant: &Tenant, id: &str) -> Result<()> {
         (batch.output, batch.errors) = (output.or(batch.output.take()), errors.or(batch.errors.take()));
         batch.set(if was_cancelled { Status::Cancelled } else { Status::Completed });
     })
+}
+
+/// Moves a finished file of replies to the files of its holder; an empty one is deleted.
+fn keep(tenant: &Tenant, id: &str, extension: &str) -> Result<Option<String>> {
+    let place = tenant.batches.records.path(id, extension)?;
+    match fs::metadata(&place) {
+        Ok(about) if about.len() > 0 => {
+            let name = format!("{id}_{}.jsonl", if extension == REPLIES { "output" } else { "error" });
+            Ok(Some(tenant.files.keep_written(name, place)?.id))
+        }
+        Ok(_) => {
+            fs::remove_file(place)?;
+            Ok(None)
+        }
+        Err(_) => Ok(None),
+    }
 }

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Generation, lock, stored};
+use super::generation::Generation;
+use super::output::lock;
+use super::stored;
 use crate::admission::Permit;
 use crate::app::App;
 use crate::error::Result;

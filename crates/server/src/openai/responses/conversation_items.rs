@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use super::super::paging::{Part, listed};
-use super::conversations::{Conversation, change, read_items, with};
+use super::conversation::Conversation;
+use super::conversations::{change, read_items, with};
 use crate::app::App;
 use crate::body::{Body, Params};
 use crate::corpora::CurrentTenant;

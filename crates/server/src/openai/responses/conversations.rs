@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use axum::extract::{Path, State};
 use axum::{Extension, Json};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
-use super::super::records::{Record, Records};
+use super::super::records::Records;
+use super::conversation::Conversation;
 use super::items::{Input, Items};
 use crate::app::{App, fresh_id, since_1970};
 use crate::blocking::run_blocking;
@@ -18,30 +19,6 @@ use crate::corpora::CurrentTenant;
 use crate::error::{Result, ServerError};
 use crate::tenant::Tenant;
 use crate::warnings::Warnings;
-
-/// A conversation of a holder.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Conversation {
-    id: String,
-    /// Seconds since 1970.
-    created: u64,
-    /// When its last item was added.
-    pub updated: u64,
-    metadata: BTreeMap<String, String>,
-    /// The corpora that its items may quote.
-    pub corpora: Vec<String>,
-    /// Each with an id.
-    pub items: Vec<Value>,
-}
-
-impl Record for Conversation {
-    const PREFIX: &'static str = "conv";
-    const NOUN: &'static str = "conversation";
-
-    fn id(&self) -> &str {
-        &self.id
-    }
-}
 
 /// The conversation of a request: its id, or an object with it.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -59,28 +36,8 @@ impl Named {
     }
 }
 
-/// Maximum items, and items that are added at once by a client.
-const MAX_ITEMS: usize = 4096;
+/// Maximum items that are added at once by a client.
 const MAX_NEW_ITEMS: usize = 20;
-
-impl Conversation {
-    pub fn to_json(&self) -> Value {
-        json!({ "id": self.id, "object": "conversation", "created_at": self.created, "metadata": self.metadata })
-    }
-
-    /// Adds items.
-    ///
-    /// # Errors
-    /// [`ServerError::Invalid`] if it is full.
-    pub fn extend(&mut self, items: Vec<Value>) -> Result<()> {
-        self.items.extend(items);
-        self.updated = since_1970().as_secs();
-        if self.items.len() > MAX_ITEMS {
-            return Err(ServerError::invalid(format!("a conversation has at most {MAX_ITEMS} items"), "conversation"));
-        }
-        Ok(())
-    }
-}
 
 /// Items of a client in the form in which conversations list them: messages have a type and parts.
 pub(super) fn read_items(items: Vec<Value>, warnings: &Warnings) -> Result<Vec<Value>> {

@@ -1,77 +1,74 @@
 //! Responses from corpora: an answer from memory, its steps as a reasoning summary, its citations as annotations.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use calls::{Piece, Usage};
 use serde_json::{Value, json};
 
 use super::super::vector_stores::found;
+use super::consultation::Consultation;
 use super::file_search::FileSearch;
-use super::output::usage;
-use super::{Generation, lock};
+use super::output::{Output, lock, usage};
 use crate::app::App;
 use crate::error::Result;
 use crate::recall::{Conversation, Mark, Question, Recalled, recall};
 use crate::tenant::Tenant;
 
-/// The same question to corpora, which are asked in this order until one has an answer with a source.
-pub(super) struct Consultation {
-    pub questions: Vec<Question>,
-    /// The tool that asks them; none if the corpus is the model.
-    pub search: Option<FileSearch>,
+/// Writes the answer to a question, and returns its usage.
+pub(super) async fn respond(
+    Consultation { questions, search }: &Consultation,
+    output: &Arc<Mutex<Output>>,
+    app: &App,
+    tenant: &Arc<Tenant>,
+) -> Result<Value> {
+    if let Some(search) = search {
+        run_search(questions, search, output, app, tenant).await?;
+    }
+    let (mut used, mut best) = (Usage::default(), None);
+    for question in questions {
+        let output = Arc::clone(output);
+        let on_step = move |line: &str| lock(&output).piece(Piece::Thought(&format!("{line}\n")));
+        let told = recall(app, tenant, question.clone(), on_step).await?;
+        used += told.usage;
+        let has_source = !told.sources.is_empty();
+        if has_source || best.is_none() {
+            best = Some(told);
+        }
+        if has_source {
+            break;
+        }
+    }
+    if let Some(told) = best {
+        let mut output = lock(output);
+        output.piece(Piece::Text(&told.text, &[]));
+        output.annotate(annotations(&told, search.is_none()));
+    }
+    Ok(usage(used, 0))
 }
 
-impl Generation {
-    /// The finished response to a question.
-    pub(super) async fn of_corpora(
-        &self,
-        Consultation { questions, search }: &Consultation,
-        app: &App,
-        tenant: &Arc<Tenant>,
-    ) -> Result<Value> {
-        if let Some(search) = search {
-            self.search(questions, search, app, tenant).await?;
+/// Writes the item of a search, with the pages that it finds if they are wanted.
+async fn run_search(
+    questions: &[Question],
+    search: &FileSearch,
+    output: &Mutex<Output>,
+    app: &App,
+    tenant: &Arc<Tenant>,
+) -> Result<()> {
+    let Some(question) = questions.first() else { return Ok(()) };
+    let query = Conversation::of(question.prompt.messages())?.question;
+    lock(output).begin_search(&query);
+    let mut results = search.shows_results.then(Vec::new);
+    if let Some(results) = &mut results {
+        let most = search.most.unwrap_or(DEFAULT_RESULTS);
+        for Question { model, .. } in questions {
+            results.extend(found(app, tenant, &model.corpus, &query, most).await?);
         }
-        let (mut used, mut best) = (Usage::default(), None);
-        for question in questions {
-            let output = Arc::clone(&self.output);
-            let on_step = move |line: &str| lock(&output).piece(Piece::Thought(&format!("{line}\n")));
-            let told = recall(app, tenant, question.clone(), on_step).await?;
-            used += told.usage;
-            let has_source = !told.sources.is_empty();
-            if has_source || best.is_none() {
-                best = Some(told);
-            }
-            if has_source {
-                break;
-            }
-        }
-        if let Some(told) = best {
-            let mut output = lock(&self.output);
-            output.piece(Piece::Text(&told.text, &[]));
-            output.annotate(annotations(&told, search.is_none()));
-        }
-        Ok(self.finished(true, usage(used, 0)))
+        let score = |result: &Value| result["score"].as_f64().unwrap_or_default();
+        results.sort_by(|one, other| score(other).total_cmp(&score(one)));
+        results.truncate(most);
     }
-
-    /// Writes the item of a search, with the pages that it finds if they are wanted.
-    async fn search(&self, questions: &[Question], search: &FileSearch, app: &App, tenant: &Arc<Tenant>) -> Result<()> {
-        let Some(question) = questions.first() else { return Ok(()) };
-        let query = Conversation::of(question.prompt.messages())?.question;
-        lock(&self.output).begin_search(&query);
-        let mut results = search.shows_results.then(Vec::new);
-        if let Some(results) = &mut results {
-            let most = search.most.unwrap_or(DEFAULT_RESULTS);
-            for Question { model, .. } in questions {
-                results.extend(found(app, tenant, &model.corpus, &query, most).await?);
-            }
-            let score = |result: &Value| result["score"].as_f64().unwrap_or_default();
-            results.sort_by(|one, other| score(other).total_cmp(&score(one)));
-            results.truncate(most);
-        }
-        lock(&self.output).end_search(results.into());
-        Ok(())
-    }
+    lock(output).end_search(results.into());
+    Ok(())
 }
 
 /// Results that are shown where the request does not say.

@@ -1,5 +1,7 @@
 //! Responses as objects and as events: the items of the output are put together while they arrive.
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 use calls::{Piece, Usage};
 use serde_json::{Value, json};
 
@@ -272,4 +274,8 @@ pub(super) fn usage(usage: Usage, reasoning_tokens: usize) -> Value {
         "output_tokens_details": { "reasoning_tokens": reasoning_tokens },
         "total_tokens": usage.prompt_tokens + usage.output_tokens,
     })
+}
+
+pub(super) fn lock(output: &Mutex<Output>) -> MutexGuard<'_, Output> {
+    output.lock().unwrap_or_else(PoisonError::into_inner)
 }

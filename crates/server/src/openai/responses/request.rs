@@ -6,12 +6,12 @@ use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
 use super::super::params::{GenerationParams, OutputLength, RawParams, refuse_if};
-use super::super::served;
 use super::super::thinking::{self, Effort};
+use super::consultation::Consultation;
 use super::conversations::Named;
-use super::corpus::Consultation;
 use super::file_search::{FileSearch, RESULTS};
 use super::items::{Input, Items};
+use super::kept::Record;
 use super::output::Frame;
 use super::tools::{self, ResponseToolChoice};
 use crate::app::{App, fresh_id, since_1970};
@@ -106,6 +106,14 @@ pub(super) struct Asked {
     pub input: Vec<Value>,
 }
 
+impl Asked {
+    /// What is kept of it, without its response.
+    pub fn record(&self, previous: Option<String>, corpora: Vec<String>) -> Record {
+        let (id, created) = (self.frame.id.clone(), self.frame.created);
+        Record { id, created, previous, corpora, input: self.input.clone(), response: Value::Null }
+    }
+}
+
 /// What of `include` is there in any case, or never.
 const INCLUDED: [&str; 2] = ["reasoning.encrypted_content", RESULTS];
 
@@ -161,7 +169,7 @@ impl ResponseRequest {
             ];
             warn_of_unused(&unused, warnings);
             // The name of the corpus, or of the model that reads what is found.
-            let name = if search.is_some() { served(app, &self.model)?.name } else { first.name() };
+            let name = if search.is_some() { app.served(&self.model)?.name } else { first.name() };
             let wishes = Wishes {
                 temperature: self.temperature,
                 seed: None,
@@ -174,7 +182,7 @@ impl ResponseRequest {
             };
             (Source::Corpora(Consultation { questions: corpora.into_iter().map(question).collect(), search }), name)
         } else {
-            let served = served(app, &self.model)?;
+            let served = app.served(&self.model)?;
             let mut call = Call {
                 sampling: params.sampling_for(0),
                 priority: Priority::Interactive,

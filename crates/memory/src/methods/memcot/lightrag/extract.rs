@@ -138,5 +138,5 @@ async fn reply(ask: Ask, session: &Session<'_>) -> Result<Extraction> {
 /// Who extracts: the model, and the instructions it follows.
 pub(super) fn author(session: &Session<'_>) -> Author {
     let prompt = format!("memcot.extract {}", store::Digest::of(&[EXTRACT.task, EXTRACT.rules, EXTRACT.cue, GLEAN]));
-    Author { model: session.caller.model(Agent::Builder).to_owned(), prompt }
+    Author { model: session.caller.models().model(Agent::Builder).to_owned(), prompt }
 }

@@ -1,0 +1,108 @@
+//! The flags of `serve` and `mcp`.
+
+#![allow(rustdoc::bare_urls, reason = "comments of flags are the help that the terminal shows")]
+
+use std::net::IpAddr;
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+
+use launch::flags::{EndpointFlags, ModelFlags, at_least_one};
+use server::KeepAlive;
+
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
+#[derive(Debug, clap::Args)]
+pub struct Serve {
+    /// Address to listen on; one that can be reached from elsewhere needs keys
+    #[arg(long, default_value = "127.0.0.1", value_name = "ADDRESS", env = "MEMLOCAL_HOST")]
+    pub host: IpAddr,
+    /// Port to listen on; 0 takes any that is free
+    #[arg(long, default_value_t = 8420, value_name = "N", env = "MEMLOCAL_PORT")]
+    pub port: u16,
+    /// File of API keys [default: `keys` in the data folder, if it is there]
+    #[arg(long, value_name = "FILE", env = "MEMLOCAL_KEYS")]
+    pub keys: Option<PathBuf>,
+    /// Holder of a key who may see counts of the whole server at /metrics and /v1/engine; the others see their own
+    #[arg(long, value_name = "NAME")]
+    pub operator: Option<String>,
+    /// Maximum concurrent requests that use models; further ones are refused with status 429
+    #[arg(long, default_value_t = 128, value_name = "N", value_parser = at_least_one)]
+    pub max_requests: usize,
+    /// POST requests per minute per key, or per address if no keys are required
+    /// [default: no limit]
+    #[arg(long, value_name = "N")]
+    pub rate: Option<NonZeroU32>,
+    /// Maximum bytes of a JSON body
+    #[arg(long, default_value_t = 8 << 20, value_name = "BYTES", value_parser = at_least_one)]
+    pub max_body: usize,
+    /// Maximum bytes of an upload, all its files together
+    #[arg(long, default_value_t = 256 << 20, value_name = "BYTES", value_parser = at_least_one)]
+    pub max_upload: usize,
+    /// Allow requests from web pages of this origin, such as https://chat.example; may be given several times
+    #[arg(long = "allow-origin", value_name = "ORIGIN")]
+    pub allow_origins: Vec<String>,
+    /// Write prompts to the log, which contains none of their text otherwise
+    #[arg(long)]
+    pub log_prompts: bool,
+    /// Deadline of a request in seconds
+    #[arg(long, default_value_t = 1800, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    pub deadline: u64,
+    /// Seconds that a question waits until its corpus is prepared, at most half of the deadline; then it is answered from what
+    /// is ready
+    #[arg(long, default_value_t = 60, value_name = "SECONDS")]
+    pub prepare_wait: u64,
+    /// Keep neither threads (questions with their answers) nor responses of /v1/responses
+    #[arg(long)]
+    pub no_threads: bool,
+    /// Write logs as JSON objects
+    #[arg(long)]
+    pub log_json: bool,
+    /// Keep the keys and values of what questions on a corpus begin with beside it: the first question after a restart
+    /// starts sooner, for the disk space of a few hundred MB
+    #[arg(long)]
+    pub keep_prefixes: bool,
+    /// Folder of benchmark runs, whose reports the page shows
+    #[arg(long, value_name = "FOLDER")]
+    pub bench_runs: Option<PathBuf>,
+    /// When a request may have a model loaded that is on this disk, and idle ones unloaded for it: auto (the server listens
+    /// on loopback and requires no keys), always or never; without a value always
+    #[arg(long, value_name = "WHEN", num_args = 0..=1, require_equals = true, default_value = "auto", default_missing_value = "always")]
+    pub load_models: LoadChoice,
+    /// How long a model that a request had loaded stays after its last request, such as 90, 5m or 1h30m; 0 unloads it at once,
+    /// -1 keeps it
+    #[arg(long, value_name = "TIME", default_value = "5m", allow_hyphen_values = true)]
+    pub keep_alive: KeepAlive,
+    /// GGUF file or folder with safetensors that requests may name, once for each
+    #[arg(long = "model-file", value_name = "NAME=PATH", value_parser = named_path)]
+    pub model_files: Vec<(String, PathBuf)>,
+    #[command(flatten)]
+    pub models: ModelFlags,
+    #[command(flatten)]
+    pub engine: EndpointFlags,
+}
+
+/// When models are loaded on demand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum LoadChoice {
+    /// On loopback without keys.
+    Auto,
+    Always,
+    Never,
+}
+
+/// Parses a name and a path.
+fn named_path(text: &str) -> Result<(String, PathBuf), String> {
+    let (name, path) = text.split_once('=').ok_or("it must be NAME=PATH")?;
+    let path = launch::absolute(std::path::Path::new(path));
+    if name.is_empty() || !path.exists() {
+        return Err(format!("there is no file {}", path.display()));
+    }
+    Ok((name.to_owned(), path))
+}
+
+#[derive(Debug, clap::Args)]
+pub struct Mcp {
+    #[command(flatten)]
+    pub models: ModelFlags,
+    #[command(flatten)]
+    pub engine: EndpointFlags,
+}

@@ -1,0 +1,125 @@
+//! Keywords that llguidance lacks, in the form of others that it has.
+
+use std::fmt::Write;
+
+use serde_json::{Map, Value, json};
+
+/// Maximum number of keys of which one must be present, each of which becomes an alternative.
+const MAX_ALTERNATIVES: usize = 8;
+
+pub(crate) fn required(fields: &Map<String, Value>) -> Vec<&str> {
+    fields.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect()
+}
+
+/// True if no keys but the named ones are allowed.
+pub(crate) fn is_closed(fields: &Map<String, Value>) -> bool {
+    fields.get("additionalProperties") == Some(&json!(false)) && !fields.contains_key("patternProperties")
+}
+
+/// True if every named key is required: llguidance counts keys only then.
+pub(crate) fn names_are_required(fields: &Map<String, Value>) -> bool {
+    let required = required(fields);
+    let properties = fields.get("properties").and_then(Value::as_object);
+    // Names that are limited may become properties.
+    !fields.contains_key("propertyNames")
+        && properties.is_none_or(|properties| properties.keys().all(|name| required.contains(&name.as_str())))
+}
+
+pub(crate) fn has_one_item_at_most(fields: &Map<String, Value>) -> bool {
+    fields.get("maxItems").and_then(Value::as_u64).is_some_and(|most| most <= 1)
+}
+
+/// An equivalent of `minProperties: 1` if all keys are named and some are optional.
+pub(crate) fn at_least_one(key: &str, value: &Value, fields: &Map<String, Value>) -> Option<Value> {
+    let properties = fields.get("properties").and_then(Value::as_object)?;
+    if key != "minProperties" || value != &json!(1) || names_are_required(fields) {
+        return None;
+    }
+    if !required(fields).is_empty() {
+        return Some(json!(true));
+    }
+    let alternatives: Vec<Value> = properties.keys().map(|name| json!({ "required": [name] })).collect();
+    (is_closed(fields) && alternatives.len() <= MAX_ALTERNATIVES).then(|| json!({ "anyOf": alternatives }))
+}
+
+/// A whole number without a fraction of zero.
+pub(crate) fn whole(value: &Value) -> Value {
+    match value.as_f64() {
+        Some(number) if !value.is_u64() && number.fract() == 0.0 && (0.0..9e15).contains(&number) => {
+            format!("{number:.0}").parse::<u64>().map_or_else(|_| value.clone(), Value::from)
+        }
+        _ => value.clone(),
+    }
+}
+
+/// The types of JSON values.
+const TYPES: [&str; 6] = ["null", "boolean", "number", "string", "array", "object"];
+
+/// The negation of a schema, if it is simple.
+pub(crate) fn complement(schema: &Value) -> Option<Value> {
+    match schema {
+        Value::Bool(value) => return Some(Value::Bool(!value)),
+        Value::Object(fields) if fields.is_empty() => return Some(Value::Bool(false)),
+        _ => {}
+    }
+    let mut fields = schema.as_object()?.iter();
+    let ((key, value), None) = (fields.next()?, fields.next()) else { return None };
+    match (key.as_str(), value) {
+        ("type", Value::String(name)) => without(&[name.as_str()]),
+        ("type", Value::Array(names)) => without(&names.iter().filter_map(Value::as_str).collect::<Vec<_>>()),
+        ("required", Value::Array(names)) if names.len() == 1 => {
+            Some(json!({ "properties": { names[0].as_str()?: false } }))
+        }
+        _ => None,
+    }
+}
+
+/// A value of none of these types; integers alone cannot be excluded.
+pub(crate) fn without(types: &[&str]) -> Option<Value> {
+    let known = types.iter().all(|name| TYPES.contains(name));
+    let rest: Vec<&str> = TYPES.into_iter().filter(|name| !types.contains(name)).collect();
+    (known && !rest.is_empty()).then(|| json!({ "type": rest }))
+}
+
+/// An equivalent of `propertyNames` if there are no other rules for names.
+pub(crate) fn names(schema: &Value, fields: &Map<String, Value>) -> Option<Value> {
+    if schema == &json!(true) || schema == &json!({}) {
+        return Some(json!({}));
+    }
+    if fields.contains_key("properties") || fields.contains_key("patternProperties") {
+        return None;
+    }
+    let rest = fields.get("additionalProperties").cloned().unwrap_or(Value::Bool(true));
+    let names = schema.as_object()?;
+    let (mut pattern, mut only, mut least, mut most) = (None, None, 0, None);
+    for (key, value) in names {
+        match key.as_str() {
+            "type" if value == "string" => {}
+            "pattern" => pattern = Some(value.as_str()?.to_owned()),
+            "enum" => only = Some(value.as_array()?.iter().map(Value::as_str).collect::<Option<Vec<_>>>()?),
+            "minLength" => least = value.as_u64()?,
+            "maxLength" => most = Some(value.as_u64()?),
+            _ => return None,
+        }
+    }
+    let lengths = least > 0 || most.is_some();
+    match (pattern, only, lengths) {
+        (Some(pattern), None, false) => {
+            Some(json!({ "patternProperties": { pattern: rest }, "additionalProperties": false }))
+        }
+        (None, Some(names), false) => {
+            let properties: Map<String, Value> =
+                names.into_iter().map(|name| (name.to_owned(), rest.clone())).collect();
+            Some(json!({ "properties": properties, "additionalProperties": false }))
+        }
+        (None, None, true) => {
+            let mut pattern = format!("^[^\\n\\r]{{{least},");
+            if let Some(most) = most {
+                let _ = write!(pattern, "{most}");
+            }
+            pattern.push_str("}$");
+            Some(json!({ "patternProperties": { pattern: rest }, "additionalProperties": false }))
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,39 @@
+//! What a grammar enforces, and what it cannot.
+
+use serde_json::{Map, Value};
+
+/// How much of a schema is left to its grammar.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Extent {
+    /// Everything that llguidance has.
+    Full,
+    /// Without what it refuses in some schemas only: patterns of keys that overlap, references with keywords beside them
+    /// in recursion, and anchors within patterns.
+    Reduced,
+}
+
+/// True if a pattern has what regular expressions in the strict sense have not: assertions and back references, and in
+/// the reduced extent also anchors elsewhere than at its ends.
+pub(crate) fn is_irregular(pattern: &Value, extent: Extent) -> bool {
+    let Some(pattern) = pattern.as_str() else { return false };
+    if ["(?=", "(?!", "(?<=", "(?<!"].iter().any(|mark| pattern.contains(mark)) {
+        return true;
+    }
+    let bytes = pattern.as_bytes();
+    let refers_back = bytes.windows(2).any(|pair| pair[0] == b'\\' && (b'1'..=b'9').contains(&pair[1]));
+    let within = pattern.strip_prefix('^').unwrap_or(pattern);
+    let within = within.strip_suffix('$').unwrap_or(within);
+    extent == Extent::Reduced && (refers_back || within.contains(['^', '$']))
+}
+
+/// True if the patterns of keys cannot be enforced; those that may overlap only in the full extent.
+pub(crate) fn has_irregular_names(fields: &Map<String, Value>, extent: Extent) -> bool {
+    let Some(patterns) = fields.get("patternProperties").and_then(Value::as_object) else { return false };
+    let overlap = extent == Extent::Reduced && patterns.len() > 1;
+    overlap || patterns.keys().any(|pattern| is_irregular(&Value::from(pattern.as_str()), extent))
+}
+
+/// True for a bound near or beyond the range of 64-bit integers, for which there is no expression.
+pub(crate) fn is_huge(bound: &Value) -> bool {
+    bound.as_f64().is_some_and(|bound| bound.abs() > 9e18)
+}

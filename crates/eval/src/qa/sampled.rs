@@ -1,0 +1,15 @@
+//! The tokens of a call, for trainers.
+
+use calls::Message;
+use serde::{Deserialize, Serialize};
+
+/// What a trainer needs of a call besides its texts.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Sampled {
+    /// The prompt as chat messages; empty for one without a chat.
+    pub messages: Vec<Message>,
+    /// The tokens of the reply, without the one that ended it.
+    pub ids: Vec<u32>,
+    /// Their log-probabilities before temperature and mask.
+    pub logprobs: Vec<f32>,
+}

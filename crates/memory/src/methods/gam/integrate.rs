@@ -1,0 +1,78 @@
+//! Integrates pages into the notes (equation 4).
+
+use std::collections::BTreeSet;
+
+use calls::{Agent, Stability, schema};
+use serde::Deserialize;
+use store::{Corpus, PassageId};
+
+use super::call::{MAX_OUTPUT_TOKENS, agent};
+use super::notes::Research;
+use super::prompts::{INTEGRATE, INTEGRATE_THOUGHT};
+use super::search::Found;
+use crate::core::error::Result;
+use crate::core::evidence::{Evidence, Item, budget, pack};
+use crate::core::prompt::{Input, Instructions, build, string_of, words};
+use crate::core::session::Session;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Integration {
+    content: String,
+    sources: Vec<i64>,
+}
+
+/// Equation 4: integrates the pages into the notes and returns the pages that are in them now. An invalid reply keeps the
+/// old notes.
+pub(super) async fn integrate(
+    question: &str,
+    found: &[Found],
+    result: &mut Research,
+    corpus: &Corpus,
+    session: &Session<'_>,
+) -> Result<Vec<PassageId>> {
+    let step = "gam.integrate";
+    let most_words = words(session.output_tokens(Agent::Researcher, MAX_OUTPUT_TOKENS));
+    let rules = format!("{}\nThe notes may have {most_words} words.", INTEGRATE.rules);
+    let instructions = Instructions { rules: &rules, ..INTEGRATE };
+    let ask = |evidence: &str| {
+        let inputs = vec![
+            Input::new("QUESTION", Stability::Volatile, question),
+            Input::new("EVIDENCE_CONTEXT", Stability::Volatile, evidence),
+            Input::new("RESULT", Stability::Volatile, result.notes()),
+        ];
+        agent(Agent::Researcher, step, build, instructions, INTEGRATE_THOUGHT, inputs, session)
+    };
+    let bare = ask("");
+    let budget = budget(Agent::Researcher, session.prompt_tokens(&bare), bare.reply_tokens(), session);
+    let items = found.iter().map(|found| Item::page(found.page, found.tool, corpus)).collect::<Result<Vec<_>>>()?;
+    let Evidence { text, pages } = pack(step, Agent::Researcher, &items, budget, session)?;
+    if pages.is_empty() {
+        return Ok(pages);
+    }
+    let shown: BTreeSet<i64> = pages.iter().chain(&result.sources).map(|page| page.0).collect();
+    let most = shown.len();
+    let schema = schema::object([
+        ("content", string_of(most_words)),
+        ("sources", schema::array_of(shown.iter().copied(), most)),
+    ]);
+    let check = |integration: &Integration| match integration.sources.iter().find(|page| !shown.contains(page)) {
+        Some(page) => Err(format!("page {page} was not shown")),
+        None => Ok(()),
+    };
+    let integration = session.json(ask(&text), schema, check).await?;
+    for page in &pages {
+        if !result.read.contains(page) {
+            result.read.push(*page);
+        }
+    }
+    let Some(Integration { content, mut sources }) = integration else { return Ok(Vec::new()) };
+    content.trim().clone_into(&mut result.content);
+    if result.content.is_empty() {
+        // Empty notes have no sources.
+        sources.clear();
+    }
+    let mut seen = BTreeSet::new();
+    result.sources = sources.into_iter().filter(|page| seen.insert(*page)).map(PassageId).collect();
+    Ok(if result.content.is_empty() { Vec::new() } else { pages })
+}

@@ -1,0 +1,51 @@
+//! The record of an uploaded file beside a corpus.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use store::{Corpus, Document};
+
+use super::kept::{self, Record};
+use crate::error::Result;
+
+/// A file of a corpus.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Attached {
+    /// The id of the file.
+    pub id: String,
+    /// The name of its document.
+    pub document: String,
+    /// Seconds since 1970.
+    pub created: u64,
+    pub bytes: u64,
+    /// The job that ingests it; none if it cannot become a document, for this reason.
+    pub job: std::result::Result<String, String>,
+    /// The batch with which it came.
+    pub batch: Option<String>,
+    pub attributes: Value,
+}
+
+impl Record for Attached {
+    const KIND: &'static str = "file";
+    const FOLDER: &'static str = "files";
+
+    fn id(&self) -> &str {
+        &self.id
+    }
+
+    fn updated(&self) -> u64 {
+        self.created
+    }
+}
+
+impl Attached {
+    /// Whether the file became this document.
+    pub fn is_of(&self, document: &Document) -> bool {
+        self.document == document.path
+    }
+}
+
+/// Deletes the record of a document that is deleted.
+pub(super) fn forget(corpus: &Corpus, document: &Document) -> Result<()> {
+    let mut records = kept::all::<Attached>(corpus)?.into_iter().filter(|record| record.is_of(document));
+    records.try_for_each(|record| kept::delete::<Attached>(corpus, &record.id))
+}

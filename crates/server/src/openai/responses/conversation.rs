@@ -1,0 +1,56 @@
+//! A conversation: items that responses continue and add to.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::super::records::Record;
+use crate::error::{Result, ServerError};
+use crate::fresh::since_1970;
+
+/// A conversation of a holder.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Conversation {
+    pub id: String,
+    /// Seconds since 1970.
+    pub created: u64,
+    /// When its last item was added.
+    pub updated: u64,
+    pub metadata: BTreeMap<String, String>,
+    /// The corpora that its items may quote.
+    pub corpora: Vec<String>,
+    /// Each with an id.
+    pub items: Vec<Value>,
+}
+
+impl Record for Conversation {
+    const PREFIX: &'static str = "conv";
+    const NOUN: &'static str = "conversation";
+
+    fn id(&self) -> &str {
+        &self.id
+    }
+}
+
+/// Maximum items.
+const MAX_ITEMS: usize = 4096;
+
+impl Conversation {
+    pub fn to_json(&self) -> Value {
+        json!({ "id": self.id, "object": "conversation", "created_at": self.created, "metadata": self.metadata })
+    }
+
+    /// Adds items.
+    ///
+    /// # Errors
+    /// [`ServerError::Invalid`] if it is full.
+    pub fn extend(&mut self, items: Vec<Value>) -> Result<()> {
+        self.items.extend(items);
+        self.updated = since_1970().as_secs();
+        if self.items.len() > MAX_ITEMS {
+            return Err(ServerError::invalid(format!("a conversation has at most {MAX_ITEMS} items"), "conversation"));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,112 @@
+//! A response that is being made: by a model or from corpora, whole or as events, and kept if it is to be.
+
+use std::sync::{Arc, Mutex};
+
+use calls::{Call, Finish, OnText};
+use serde_json::{Value, json};
+
+use super::super::params::OutputLength;
+use super::super::thinking;
+use super::kept::Record;
+use super::output::{Output, lock, usage};
+use super::request::{Asked, Source};
+use super::{conversations, corpus, stored};
+use crate::app::App;
+use crate::error::Result;
+use crate::stream::Sink;
+use crate::tenant::Tenant;
+
+/// A response that is being made.
+pub(super) struct Generation {
+    pub asked: Asked,
+    pub output: Arc<Mutex<Output>>,
+    /// What is kept when it has ended.
+    pub record: Option<Record>,
+    continued: Option<Continued>,
+}
+
+/// The conversation that a response is part of, and the corpora that it may quote.
+pub(super) struct Continued {
+    pub id: String,
+    pub corpora: Vec<String>,
+}
+
+impl Generation {
+    pub fn new(
+        asked: Asked,
+        record: Option<Record>,
+        continued: Option<Continued>,
+        sink: Option<Sink>,
+    ) -> Result<Generation> {
+        let output = Output::new(&asked.frame, sink)?;
+        Ok(Generation { asked, output: Arc::new(Mutex::new(output)), record, continued })
+    }
+
+    /// The finished response, which is kept if it is to be.
+    pub async fn run(&self, app: &App, tenant: &Arc<Tenant>) -> Result<Value> {
+        let response = match &self.asked.source {
+            Source::Model { call, length, thinking_tokens } => {
+                app.with_deadline(self.of_model(call, *length, *thinking_tokens, app)).await?
+            }
+            Source::Corpora(consultation) => corpus::respond(consultation, &self.output, app, tenant)
+                .await
+                .map(|usage| self.finished(true, usage))?,
+        };
+        if let Some(Continued { id, corpora }) = &self.continued {
+            let output = response["output"].as_array().into_iter().flatten();
+            let items = self.asked.input.iter().chain(output).cloned().collect();
+            conversations::append(app, tenant, id.clone(), items, corpora.clone()).await?;
+        }
+        if let Some(record) = &self.record {
+            stored::put(tenant, record.with_response(response.clone())).await?;
+        }
+        Ok(response)
+    }
+
+    /// Sends the events of the response.
+    pub async fn stream(&self, app: &App, tenant: &Arc<Tenant>) -> Result<()> {
+        match self.run(app, tenant).await {
+            Ok(response) => {
+                let is_complete = response["status"] == "completed";
+                let name = if is_complete { "response.completed" } else { "response.incomplete" };
+                lock(&self.output).send_response(name, &response);
+                Ok(())
+            }
+            Err(error) => {
+                let mut output = lock(&self.output);
+                // A refusal before the first event has its own status.
+                if !output.has_started() {
+                    return Err(error);
+                }
+                let failed = self.asked.frame.failed(&error, output.finished());
+                output.send_response("response.failed", &failed);
+                Ok(())
+            }
+        }
+    }
+
+    async fn of_model(&self, call: &Call, length: OutputLength, thinking_tokens: usize, app: &App) -> Result<Value> {
+        let output = Arc::clone(&self.output);
+        let on_text = OnText::pieces(move |piece| lock(&output).piece(piece));
+        let mut call = Call { on_text: Some(on_text), ..call.clone() };
+        let prompt_tokens = app.prompt_tokens(&call).await?;
+        call.limits = thinking::limits(app, &call, prompt_tokens, length, thinking_tokens)?;
+        let agent = call.agent;
+        let reply = app.call(call.tenant, call).await?;
+        let reasoning_tokens =
+            reply.thought.as_ref().map_or(0, |thought| app.caller.tokens().count_tokens(agent, thought));
+        let is_complete = matches!(reply.finish, Finish::Stop | Finish::Repetition);
+        Ok(self.finished(is_complete, usage(reply.usage, reasoning_tokens)))
+    }
+
+    fn finished(&self, is_complete: bool, usage: Value) -> Value {
+        let mut output = lock(&self.output);
+        output.end(is_complete);
+        let status = if is_complete { "completed" } else { "incomplete" };
+        let mut object = self.asked.frame.object(status, output.finished(), Some(usage));
+        if !is_complete {
+            object["incomplete_details"] = json!({ "reason": "max_output_tokens" });
+        }
+        object
+    }
+}

@@ -1,0 +1,202 @@
+//! The responses and conversations of a holder on disk.
+
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use store::Document;
+use tokio::task::AbortHandle;
+
+use super::super::records::{self, Records};
+use super::conversation::Conversation;
+use crate::error::{Result, ServerError};
+
+/// Maximum responses that one continues.
+const MAX_CHAIN: usize = 256;
+
+/// A response that is kept.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Record {
+    pub id: String,
+    /// Seconds since 1970.
+    pub created: u64,
+    pub previous: Option<String>,
+    /// The corpora that it, or a response before it, may quote.
+    pub corpora: Vec<String>,
+    /// The items of its request.
+    pub input: Vec<Value>,
+    pub response: Value,
+}
+
+impl records::Record for Record {
+    const PREFIX: &'static str = "resp";
+    const NOUN: &'static str = "response";
+
+    fn id(&self) -> &str {
+        &self.id
+    }
+}
+
+impl Record {
+    pub fn with_response(&self, response: Value) -> Record {
+        Record { response, ..self.clone() }
+    }
+
+    /// Whether it is the end of a response that goes on in the background.
+    pub(super) fn ends_background(&self) -> bool {
+        self.response["background"] == true && self.response["status"] != "in_progress"
+    }
+
+    /// Whether an annotation or a result of a search names a document.
+    fn cites(&self, document: &Document) -> bool {
+        let items = || self.response["output"].as_array().into_iter().flatten();
+        let results = items().filter_map(|item| item["results"].as_array()).flatten();
+        let parts = items().filter_map(|item| item["content"].as_array()).flatten();
+        let annotations = parts.filter_map(|part| part["annotations"].as_array()).flatten();
+        let path = document.path.as_str();
+        results.chain(annotations).any(|named| named["title"] == path || named["filename"] == path)
+    }
+}
+
+/// The responses of one tenant.
+pub(crate) struct Responses {
+    pub(super) records: Records<Record>,
+    /// Those that go on in the background.
+    active: Mutex<HashMap<String, AbortHandle>>,
+    pub(super) conversations: Records<Conversation>,
+}
+
+impl Responses {
+    /// Those below the folder of a holder.
+    pub fn new(folder: &Path) -> Responses {
+        Responses {
+            records: Records::new(folder.join("responses")),
+            active: Mutex::default(),
+            conversations: Records::new(folder.join("conversations")),
+        }
+    }
+
+    /// Lets the work of a response go on in the background.
+    pub(super) fn start(&self, id: String, work: impl Future<Output = ()> + Send + 'static) {
+        // The lock keeps short work from ending before it is known.
+        let mut active = self.active();
+        active.insert(id, tokio::spawn(work).abort_handle());
+    }
+
+    pub(super) fn ended(&self, id: &str) {
+        self.active().remove(id);
+    }
+
+    /// Deletes the responses that may quote a corpus.
+    pub(crate) fn forget_corpus(&self, corpus: &str) -> Result<()> {
+        self.forget_conversations(|conversation| conversation.corpora.iter().any(|name| name == corpus))?;
+        self.forget(|record| record.corpora.iter().any(|name| name == corpus))
+    }
+
+    /// Deletes the responses that may quote a document: those from its corpus that are newer or that cite it.
+    pub(crate) fn forget_document(&self, corpus: &str, document: &Document) -> Result<()> {
+        let added = u64::try_from(document.created_seconds).unwrap_or_default();
+        self.forget_conversations(|conversation| {
+            conversation.corpora.iter().any(|name| name == corpus) && conversation.updated >= added
+        })?;
+        self.forget(|record| {
+            record.corpora.iter().any(|name| name == corpus) && (record.created >= added || record.cites(document))
+        })
+    }
+
+    fn forget_conversations(&self, is_meant: impl Fn(&Conversation) -> bool) -> Result<()> {
+        let _one = self.conversations.lock();
+        let all = self.conversations.all_or_removed()?;
+        all.iter().filter(|one| is_meant(one)).try_for_each(|one| self.conversations.remove(records::Record::id(one)))
+    }
+
+    /// Deletes responses, with those that continue them.
+    fn forget(&self, is_meant: impl Fn(&Record) -> bool) -> Result<()> {
+        let _one = self.records.lock();
+        let mut records = self.records.all_or_removed()?;
+        records.sort_by_key(|record| record.created);
+        let mut gone: HashSet<String> = HashSet::new();
+        for record in records {
+            if is_meant(&record) || record.previous.as_ref().is_some_and(|previous| gone.contains(previous)) {
+                self.remove(&record.id)?;
+                gone.insert(record.id);
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn active(&self) -> MutexGuard<'_, HashMap<String, AbortHandle>> {
+        self.active.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes a response atomically, and deletes what is too old or too much.
+    pub(super) fn write(&self, record: &Record) -> Result<()> {
+        self.records.write(record)?;
+        self.records.trim()
+    }
+
+    pub(super) fn remove(&self, id: &str) -> Result<()> {
+        if let Some(work) = self.active().remove(id) {
+            work.abort();
+        }
+        self.records.remove(id)
+    }
+
+    /// A response as it is now. One that was interrupted by the end of the server has failed.
+    pub(super) fn shown(&self, id: &str) -> Result<Value> {
+        let is_active = self.active().contains_key(id);
+        let mut response = self.records.read(id)?.response;
+        if response["status"] == "in_progress" && !is_active {
+            response["status"] = "failed".into();
+            response["error"] = json!({ "code": "server_error", "message": "the server was restarted" });
+        }
+        Ok(response)
+    }
+
+    /// Stops a response that goes on in the background.
+    pub(super) fn cancel(&self, id: &str) -> Result<Value> {
+        let _one = self.records.lock();
+        let mut record = self.records.read(id)?;
+        if record.response["background"] != true {
+            let message = "only a response with `background` can be cancelled";
+            return Err(ServerError::invalid(message, "response_id"));
+        }
+        let Some(work) = self.active().remove(id) else { return self.shown(id) };
+        work.abort();
+        if record.response["status"] == "in_progress" {
+            record.response["status"] = "cancelled".into();
+            self.write(&record)?;
+        }
+        Ok(record.response)
+    }
+
+    /// The items of a response and of those before it, in order, and the corpora that they may quote.
+    pub(super) fn chain(&self, id: &str) -> Result<(Vec<Value>, Vec<String>)> {
+        let missing = |error| match error {
+            ServerError::NotFound(_) => {
+                let message = format!("the previous response {id} is not kept, or one that it continues is not");
+                ServerError::invalid(message, "previous_response_id")
+            }
+            error => error,
+        };
+        let (mut records, mut next) = (Vec::new(), Some(id.to_owned()));
+        while let Some(id) = next.take() {
+            if records.len() == MAX_CHAIN {
+                let message = format!("at most {MAX_CHAIN} responses can be continued one after the other");
+                return Err(ServerError::invalid(message, "previous_response_id"));
+            }
+            let record = self.records.read(&id).map_err(missing)?;
+            next.clone_from(&record.previous);
+            records.push(record);
+        }
+        let corpora = records.first().map(|record| record.corpora.clone()).unwrap_or_default();
+        let mut items = Vec::new();
+        for record in records.into_iter().rev() {
+            items.extend(record.input);
+            items.extend(record.response["output"].as_array().cloned().unwrap_or_default());
+        }
+        Ok((items, corpora))
+    }
+}

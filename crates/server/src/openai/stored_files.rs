@@ -1,0 +1,87 @@
+//! The files of a holder on disk.
+
+use std::fs;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use store::private;
+
+use super::records::{Record, Records};
+use crate::error::{Result, ServerError};
+use crate::fresh::{fresh_id, since_1970};
+
+/// A file of a holder; its content is beside the record.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct StoredFile {
+    pub id: String,
+    /// Seconds since 1970.
+    pub created: u64,
+    pub name: String,
+    pub bytes: u64,
+    pub purpose: String,
+}
+
+impl Record for StoredFile {
+    const PREFIX: &'static str = "file";
+    const NOUN: &'static str = "file";
+
+    fn id(&self) -> &str {
+        &self.id
+    }
+}
+
+/// The files of one holder.
+pub(crate) type Files = Records<StoredFile>;
+
+/// What the files that batches write are for.
+const WRITTEN: &str = "batch_output";
+
+/// Maximum files of one holder.
+const MAX_FILES: usize = 10_000;
+
+impl Files {
+    /// The file and the place of its content.
+    pub fn find(&self, id: &str) -> Result<(StoredFile, PathBuf)> {
+        Ok((self.read(id)?, self.path(id, "content")?))
+    }
+
+    /// Keeps a file whose content is at this place, which is moved.
+    pub fn keep(&self, name: String, purpose: &str, content: PathBuf) -> Result<StoredFile> {
+        let _one = self.lock();
+        if self.all()?.len() >= MAX_FILES {
+            let message = format!("at most {MAX_FILES} files are kept: delete some");
+            return Err(ServerError::invalid(message, "file"));
+        }
+        let (id, bytes) = (fresh_id("file")?, fs::metadata(&content)?.len());
+        let purpose = purpose.to_owned();
+        let file = StoredFile { id, created: since_1970().as_secs(), name, bytes, purpose };
+        let place = self.path(&file.id, "content")?;
+        if let Some(folder) = place.parent() {
+            private::folder(folder)?;
+        }
+        fs::rename(content, &place)?;
+        self.write(&file).inspect_err(|_| drop(fs::remove_file(&place)))?;
+        Ok(file)
+    }
+
+    /// As [`Files::keep`], for a file of a batch.
+    pub fn keep_written(&self, name: String, content: PathBuf) -> Result<StoredFile> {
+        self.keep(name, WRITTEN, content)
+    }
+
+    pub fn delete(&self, id: &str) -> Result<()> {
+        let _one = self.lock();
+        let (_, content) = self.find(id)?;
+        fs::remove_file(content)?;
+        self.remove(id)
+    }
+}
+
+impl StoredFile {
+    pub fn to_json(&self) -> Value {
+        json!({ "id": self.id, "object": "file", "bytes": self.bytes, "created_at": self.created,
+            "filename": self.name, "purpose": self.purpose, "status": "processed", "expires_at": null,
+            "status_details": null })
+    }
+}

@@ -1,0 +1,4 @@
+//! The product, as its packages describe it.
+
+pub(crate) const SUMMARY: &str = "A long memory over private documents and conversations, on your own machine";
+pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
