@@ -168,6 +168,8 @@ fn running(weights: &Weights, stored: Option<&'static str>) -> String {
 pub struct Footprint {
     /// Of the packed weights, about.
     pub weight_bytes: u64,
+    /// Of the weights on a GPU, about: some formats take more there.
+    pub gpu_weight_bytes: u64,
     /// In half precision.
     pub kv_bytes_per_token: u64,
     pub shape: Shape,
@@ -193,7 +195,7 @@ impl Inspection {
         let mut source = Source::new(path, options)?;
         let (spec, weights, described) = open_decoder(path, options)?;
         source.labels = described.labels(&weights)?;
-        let footprint = Footprint::new(Shape::from(&spec), weights.packed_bytes(), spec.context);
+        let footprint = Footprint::new(&spec, &weights);
         Ok(Inspection { footprint, architecture: spec.architecture, source })
     }
 }
@@ -205,7 +207,7 @@ impl Footprint {
     /// Any [`ModelError`].
     pub fn of(path: &Path, options: LoadOptions) -> Result<Footprint> {
         let (spec, weights, _) = open_decoder(path, options)?;
-        Ok(Footprint::new(Shape::from(&spec), weights.packed_bytes(), spec.context))
+        Ok(Footprint::new(&spec, &weights))
     }
 
     /// What is known of a model before it is fetched; none if it is no language model.
@@ -215,11 +217,30 @@ impl Footprint {
         let stated = (choice.variant.memory_mib << 20) * 10 / 11;
         let about = stated.saturating_sub(4096 * shape.kv_bytes_per_token());
         let weight_bytes = choice.variant.weight_bytes().unwrap_or(about);
-        Some(Footprint::new(shape, weight_bytes, choice.manifest.context_tokens))
+        Some(Footprint {
+            weight_bytes,
+            gpu_weight_bytes: weight_bytes,
+            kv_bytes_per_token: shape.kv_bytes_per_token(),
+            shape,
+            context: choice.manifest.context_tokens,
+        })
     }
 
-    fn new(shape: Shape, weight_bytes: u64, context: usize) -> Footprint {
-        Footprint { weight_bytes, kv_bytes_per_token: shape.kv_bytes_per_token(), shape, context }
+    fn new(spec: &DecoderSpec, weights: &Weights) -> Footprint {
+        let shape = Shape::from(spec);
+        Footprint {
+            weight_bytes: weights.packed_bytes(),
+            gpu_weight_bytes: weights.gpu_bytes(),
+            kv_bytes_per_token: shape.kv_bytes_per_token(),
+            shape,
+            context: spec.context,
+        }
+    }
+
+    /// The same model on a GPU.
+    #[must_use]
+    pub fn on_gpu(self) -> Footprint {
+        Footprint { weight_bytes: self.gpu_weight_bytes, ..self }
     }
 }
 
