@@ -115,8 +115,9 @@ impl Description {
     fn template_text(&self) -> Result<String> {
         match self {
             Description::Gguf(path, metadata) => {
-                let template = metadata.optional_text("tokenizer.chat_template")?;
-                Ok(template.ok_or_else(|| no_template(path))?.to_owned())
+                let template = metadata.optional_text("tokenizer.chat_template")?.ok_or_else(|| no_template(path))?;
+                let bos = if lacks_bos(metadata, template)? { "{{ bos_token }}" } else { "" };
+                Ok(format!("{bos}{template}"))
             }
             Description::Folder(folder, _) => chat_template(folder),
         }
@@ -383,6 +384,19 @@ fn gguf_special_tokens(metadata: &Metadata) -> Result<Vec<(&'static str, String)
         }
     }
     Ok(named)
+}
+
+/// True if prompts are to begin with the token that begins texts, and the template leaves that to the tokenizer.
+fn lacks_bos(metadata: &Metadata, template: &str) -> Result<bool> {
+    let flag = metadata.optional_flag("tokenizer.ggml.add_bos_token")?;
+    let is_added = match flag {
+        Some(flag) => flag,
+        // llama.cpp's default for SentencePiece.
+        None => metadata.optional_text("tokenizer.ggml.model")? == Some("llama"),
+    };
+    let tokens = gguf_special_tokens(metadata)?;
+    let bos = tokens.iter().find(|(name, _)| *name == "bos_token");
+    Ok(is_added && bos.is_some_and(|(name, token)| !template.contains(name) && !template.contains(token)))
 }
 
 fn gguf_eos(metadata: &Metadata, tokenizer: &Tokenizer) -> Vec<u32> {

@@ -45,6 +45,15 @@ impl Metadata {
         self.0.contains_key(key).then(|| self.float(key)).transpose()
     }
 
+    /// A truth value that may be missing.
+    pub(crate) fn optional_flag(&self, key: &str) -> Result<Option<bool>> {
+        match self.0.get(key) {
+            None => Ok(None),
+            Some(Value::Bool(flag)) => Ok(Some(*flag)),
+            Some(value) => Err(wrong_type(key, value)),
+        }
+    }
+
     /// A string.
     pub fn text(&self, key: &str) -> Result<&str> {
         let value = self.get(key)?;
@@ -79,6 +88,15 @@ impl Metadata {
             value => Err(wrong_type(key, value)),
         });
         texts.collect()
+    }
+
+    /// A list of floating-point numbers.
+    pub(crate) fn floats(&self, key: &str) -> Result<Vec<f32>> {
+        let floats = self.list(key)?.iter().map(|value| match value {
+            Value::F32(x) => Ok(*x),
+            value => Err(wrong_type(key, value)),
+        });
+        floats.collect()
     }
 
     /// A list of whole numbers.

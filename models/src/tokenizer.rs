@@ -1,7 +1,9 @@
-//! Tokens of decoders: byte-level BPE from a `tokenizer.json` or from a GGUF file.
+//! Tokens of decoders: byte-level BPE from a `tokenizer.json` or a GGUF file, SentencePiece's BPE from a GGUF file.
 //!
 //! Text that users or documents bring is always plain text: a `<|im_end|>` in it is nine ordinary characters, never the
 //! token. Only the chat template's own markers become special tokens.
+
+mod sentencepiece;
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -27,6 +29,9 @@ pub struct Tokenizer {
     words: Words,
     /// Special tokens by name.
     specials: HashMap<String, u32>,
+    /// Whether text at the beginning of a prompt, and behind its special tokens, gets a space in front: SentencePiece's dummy
+    /// prefix, as llama.cpp applies it.
+    prefixes_space: bool,
 }
 
 /// Maximum size of a vocabulary; the largest known ones have 262,144 tokens.
@@ -70,41 +75,30 @@ impl Tokenizer {
         }
         // A prompt is rendered whole; nothing is added to it.
         inner.with_post_processor(None::<PostProcessorWrapper>);
-        Tokenizer::new(inner, |_| true)
+        Tokenizer::new(inner, &Spelling::ByteLevel(byte_alphabet()), |_| true)
     }
 
     /// Builds the tokenizer that a GGUF file describes.
     ///
     /// # Errors
-    /// If it is no byte-level BPE, or of a kind whose way of splitting words is not known here.
+    /// If it is neither byte-level BPE nor SentencePiece's, or of a kind whose way of splitting words is not known here.
     pub fn from_gguf(metadata: &Metadata) -> Result<Tokenizer> {
-        let kind = metadata.text("tokenizer.ggml.model")?;
-        if kind != "gpt2" {
-            return Err(ModelError::Unsupported { what: format!("GGUF tokenizer `{kind}`") });
-        }
-        let tokens = metadata.texts("tokenizer.ggml.tokens")?;
-        let merges =
-            metadata.texts("tokenizer.ggml.merges")?.into_iter().map(split_merge).collect::<Result<Vec<_>>>()?;
-        let vocab: ahash::AHashMap<String, u32> =
-            tokens.iter().zip(0..).map(|(token, id)| ((*token).to_owned(), id)).collect();
-        let pre = metadata.optional_text("tokenizer.ggml.pre")?.unwrap_or("default");
-        // Llama 3: a word that is a token is that token, whatever merges would make of it.
-        let ignore_merges = matches!(pre, "llama-bpe" | "llama3");
-        let bpe = BPE::builder().vocab_and_merges(vocab, merges).ignore_merges(ignore_merges);
-        let mut inner = HfTokenizer::new(bpe.build().map_err(unusable)?);
-        inner.with_pre_tokenizer(Some(pre_tokenizer(pre)?));
-        if pre == "qwen2" {
-            inner.with_normalizer(Some(NFC)).map_err(unusable)?;
-        }
-        inner.with_decoder(Some(ByteLevel::default()));
         let kinds = metadata.numbers("tokenizer.ggml.token_type")?;
-        add_gguf_tokens(&mut inner, &kinds, &tokens)?;
         // Padding ids of the vocabulary have no bytes.
-        Tokenizer::new(inner, |id| kinds.get(id as usize) != Some(&UNUSED))
+        let is_real = |id: u32| kinds.get(id as usize) != Some(&UNUSED);
+        match metadata.text("tokenizer.ggml.model")? {
+            "gpt2" => Tokenizer::new(byte_level(metadata, &kinds)?, &Spelling::ByteLevel(byte_alphabet()), is_real),
+            "llama" => {
+                let inner = sentencepiece::from_gguf(metadata, &kinds)?;
+                let prefixes_space = metadata.optional_flag("tokenizer.ggml.add_space_prefix")?.unwrap_or(true);
+                Ok(Tokenizer { prefixes_space, ..Tokenizer::new(inner, &Spelling::Pieces, is_real)? })
+            }
+            other => Err(ModelError::Unsupported { what: format!("GGUF tokenizer `{other}`") }),
+        }
     }
 
     /// `is_real` is false for padding ids.
-    fn new(mut inner: HfTokenizer, is_real: impl Fn(u32) -> bool) -> Result<Tokenizer> {
+    fn new(mut inner: HfTokenizer, spelling: &Spelling, is_real: impl Fn(u32) -> bool) -> Result<Tokenizer> {
         inner.with_padding(None);
         inner.with_truncation(None).map_err(unusable)?;
         inner.set_encode_special_tokens(true);
@@ -113,18 +107,18 @@ impl Tokenizer {
         if size > MAX_TOKENS {
             return Err(unusable(format!("it has the token id {}; ids are below {MAX_TOKENS}", size - 1)));
         }
-        let alphabet = byte_alphabet();
         let mut words = Words::default();
         for id in 0..u32::try_from(size).unwrap_or(u32::MAX) {
             match (added.get(&id), inner.id_to_token(id)) {
                 _ if !is_real(id) => words.push(&[]),
-                (Some(token), _) => words.push(token.content.as_bytes()),
-                (None, Some(token)) => words.push(&token_bytes(&token, &alphabet)),
+                (Some(token), _) if token.special => words.push(token.content.as_bytes()),
+                (Some(token), _) => words.push(&spelling.bytes(&token.content, true)),
+                (None, Some(token)) => words.push(&spelling.bytes(&token, false)),
                 (None, None) => words.push(&[]),
             }
         }
         let specials = added.iter().filter(|(_, token)| token.special).map(|(id, token)| (token.content.clone(), *id));
-        Ok(Tokenizer { specials: specials.collect(), words, inner })
+        Ok(Tokenizer { specials: specials.collect(), words, inner, prefixes_space: false })
     }
 
     /// Number of token ids; a network's vocabulary may be padded beyond it.
@@ -152,7 +146,7 @@ impl Tokenizer {
         self.words.get(token as usize).unwrap_or_default()
     }
 
-    /// Tokens of plain text.
+    /// Tokens of plain text that continues other text: their bytes are the text's.
     ///
     /// # Errors
     /// If the tokenizer fails.
@@ -160,24 +154,41 @@ impl Tokenizer {
         Ok(self.inner.encode_fast(text, false).map_err(unusable)?.get_ids().to_vec())
     }
 
-    /// Tokens of a rendered prompt: the names of special tokens are those tokens, but not within `plain`, ascending byte
-    /// ranges that came from outside the template.
+    /// Tokens of a rendered prompt from its beginning: the names of special tokens are those tokens, but not within `plain`,
+    /// ascending byte ranges that came from outside the template.
     ///
     /// # Errors
     /// If the tokenizer fails.
     pub fn encode_prompt(&self, prompt: &str, plain: &[Range<usize>]) -> Result<Vec<u32>> {
+        self.encode_marked(prompt, plain, self.prefixes_space)
+    }
+
+    /// Tokens of text within a prompt or a reply, where the names of special tokens are those tokens.
+    ///
+    /// # Errors
+    /// If the tokenizer fails.
+    pub fn encode_within(&self, text: &str) -> Result<Vec<u32>> {
+        self.encode_marked(text, &[], false)
+    }
+
+    fn encode_marked(&self, text: &str, plain: &[Range<usize>], prefixes_space: bool) -> Result<Vec<u32>> {
         let mut ids = Vec::new();
+        let encode_plain = |ids: &mut Vec<u32>, text: &str| {
+            let is_prefixed = prefixes_space && !text.is_empty();
+            ids.extend(if is_prefixed { self.encode(&format!(" {text}"))? } else { self.encode(text)? });
+            Ok::<_, ModelError>(())
+        };
         let mut start = 0;
-        for (at, name, id) in self.markers(prompt) {
+        for (at, name, id) in self.markers(text) {
             let in_plain = plain.iter().any(|range| range.start < at + name.len() && at < range.end);
             if at < start || in_plain {
                 continue;
             }
-            ids.extend(self.encode(&prompt[start..at])?);
+            encode_plain(&mut ids, &text[start..at])?;
             ids.push(id);
             start = at + name.len();
         }
-        ids.extend(self.encode(&prompt[start..])?);
+        encode_plain(&mut ids, &text[start..])?;
         Ok(ids)
     }
 
@@ -205,6 +216,45 @@ impl std::fmt::Debug for Tokenizer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Tokenizer({} tokens)", self.len())
     }
+}
+
+/// How tokens write bytes.
+enum Spelling {
+    /// A character for each byte.
+    ByteLevel(HashMap<char, u8>),
+    /// As SentencePiece.
+    Pieces,
+}
+
+impl Spelling {
+    /// The bytes of a token; those that were added to a byte-level vocabulary are written as they are.
+    fn bytes(&self, token: &str, is_added: bool) -> Vec<u8> {
+        match self {
+            Spelling::ByteLevel(_) if is_added => token.as_bytes().to_vec(),
+            Spelling::ByteLevel(alphabet) => token_bytes(token, alphabet),
+            Spelling::Pieces => sentencepiece::bytes(token),
+        }
+    }
+}
+
+/// The byte-level BPE that a GGUF file describes.
+fn byte_level(metadata: &Metadata, kinds: &[usize]) -> Result<HfTokenizer> {
+    let tokens = metadata.texts("tokenizer.ggml.tokens")?;
+    let merges = metadata.texts("tokenizer.ggml.merges")?.into_iter().map(split_merge).collect::<Result<Vec<_>>>()?;
+    let vocab: ahash::AHashMap<String, u32> =
+        tokens.iter().zip(0..).map(|(token, id)| ((*token).to_owned(), id)).collect();
+    let pre = metadata.optional_text("tokenizer.ggml.pre")?.unwrap_or("default");
+    // Llama 3: a word that is a token is that token, whatever merges would make of it.
+    let ignore_merges = matches!(pre, "llama-bpe" | "llama3");
+    let bpe = BPE::builder().vocab_and_merges(vocab, merges).ignore_merges(ignore_merges);
+    let mut inner = HfTokenizer::new(bpe.build().map_err(unusable)?);
+    inner.with_pre_tokenizer(Some(pre_tokenizer(pre)?));
+    if pre == "qwen2" {
+        inner.with_normalizer(Some(NFC)).map_err(unusable)?;
+    }
+    inner.with_decoder(Some(ByteLevel::default()));
+    add_gguf_tokens(&mut inner, kinds, &tokens)?;
+    Ok(inner)
 }
 
 /// How words are split before merging, by the name that llama.cpp gives to it.
