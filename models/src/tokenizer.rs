@@ -1,4 +1,4 @@
-//! Tokens of decoders: byte-level BPE from a `tokenizer.json` or a GGUF file, SentencePiece's BPE from a GGUF file.
+//! Tokens of decoders: byte-level BPE or SentencePiece's, from a `tokenizer.json` or a GGUF file.
 //!
 //! Text that users or documents bring is always plain text: a `<|im_end|>` in it is nine ordinary characters, never the
 //! token. Only the chat template's own markers become special tokens.
@@ -29,9 +29,33 @@ pub struct Tokenizer {
     words: Words,
     /// Special tokens by name.
     specials: HashMap<String, u32>,
-    /// Whether text at the beginning of a prompt, and behind its special tokens, gets a space in front: SentencePiece's dummy
-    /// prefix, as llama.cpp applies it.
-    prefixes_space: bool,
+    prefix: Prefix,
+}
+
+/// Where a prompt gets a space in front of its text: SentencePiece's dummy prefix.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Prefix {
+    Nowhere,
+    /// At its beginning, unless a special token or a space is there.
+    Start,
+    /// At its beginning and behind every special token.
+    Segments {
+        /// Also in front of a space.
+        doubles: bool,
+    },
+}
+
+impl Prefix {
+    /// True if `segment`, which begins at byte `at` of a prompt, gets a space.
+    fn applies(self, segment: &str, at: usize) -> bool {
+        let has_space = segment.starts_with([' ', '\u{2581}']);
+        match self {
+            _ if segment.is_empty() => false,
+            Prefix::Nowhere => false,
+            Prefix::Start => at == 0 && !has_space,
+            Prefix::Segments { doubles } => doubles || !has_space,
+        }
+    }
 }
 
 /// Maximum size of a vocabulary; the largest known ones have 262,144 tokens.
@@ -67,15 +91,16 @@ impl Tokenizer {
     /// Reads a `tokenizer.json`.
     ///
     /// # Errors
-    /// If it is none, or is not byte-level.
+    /// If it is none, or is neither byte-level nor SentencePiece's BPE.
     pub fn from_file(path: &Path) -> Result<Tokenizer> {
         let mut inner = parse(files::read(path)?)?;
-        if !matches!(inner.get_decoder(), Some(DecoderWrapper::ByteLevel(_))) {
-            return Err(ModelError::Unsupported { what: "a decoder whose tokenizer is not byte-level".into() });
-        }
         // A prompt is rendered whole; nothing is added to it.
         inner.with_post_processor(None::<PostProcessorWrapper>);
-        Tokenizer::new(inner, &Spelling::ByteLevel(byte_alphabet()), |_| true)
+        if matches!(inner.get_decoder(), Some(DecoderWrapper::ByteLevel(_))) {
+            return Tokenizer::new(inner, &Spelling::ByteLevel(byte_alphabet()), |_| true);
+        }
+        let prefix = sentencepiece::take_prefix(&mut inner)?;
+        Ok(Tokenizer { prefix, ..Tokenizer::new(inner, &Spelling::Pieces, |_| true)? })
     }
 
     /// Builds the tokenizer that a GGUF file describes.
@@ -90,8 +115,12 @@ impl Tokenizer {
             "gpt2" => Tokenizer::new(byte_level(metadata, &kinds)?, &Spelling::ByteLevel(byte_alphabet()), is_real),
             "llama" => {
                 let inner = sentencepiece::from_gguf(metadata, &kinds)?;
-                let prefixes_space = metadata.optional_flag("tokenizer.ggml.add_space_prefix")?.unwrap_or(true);
-                Ok(Tokenizer { prefixes_space, ..Tokenizer::new(inner, &Spelling::Pieces, is_real)? })
+                // As llama.cpp applies it.
+                let prefix = match metadata.optional_flag("tokenizer.ggml.add_space_prefix")? {
+                    Some(false) => Prefix::Nowhere,
+                    None | Some(true) => Prefix::Segments { doubles: true },
+                };
+                Ok(Tokenizer { prefix, ..Tokenizer::new(inner, &Spelling::Pieces, is_real)? })
             }
             other => Err(ModelError::Unsupported { what: format!("GGUF tokenizer `{other}`") }),
         }
@@ -118,7 +147,7 @@ impl Tokenizer {
             }
         }
         let specials = added.iter().filter(|(_, token)| token.special).map(|(id, token)| (token.content.clone(), *id));
-        Ok(Tokenizer { specials: specials.collect(), words, inner, prefixes_space: false })
+        Ok(Tokenizer { specials: specials.collect(), words, inner, prefix: Prefix::Nowhere })
     }
 
     /// Number of token ids; a network's vocabulary may be padded beyond it.
@@ -160,7 +189,7 @@ impl Tokenizer {
     /// # Errors
     /// If the tokenizer fails.
     pub fn encode_prompt(&self, prompt: &str, plain: &[Range<usize>]) -> Result<Vec<u32>> {
-        self.encode_marked(prompt, plain, self.prefixes_space)
+        self.encode_marked(prompt, plain, self.prefix)
     }
 
     /// Tokens of text within a prompt or a reply, where the names of special tokens are those tokens.
@@ -168,15 +197,14 @@ impl Tokenizer {
     /// # Errors
     /// If the tokenizer fails.
     pub fn encode_within(&self, text: &str) -> Result<Vec<u32>> {
-        self.encode_marked(text, &[], false)
+        self.encode_marked(text, &[], Prefix::Nowhere)
     }
 
-    fn encode_marked(&self, text: &str, plain: &[Range<usize>], prefixes_space: bool) -> Result<Vec<u32>> {
+    fn encode_marked(&self, text: &str, plain: &[Range<usize>], prefix: Prefix) -> Result<Vec<u32>> {
         let mut ids = Vec::new();
-        let encode_plain = |ids: &mut Vec<u32>, text: &str| {
-            let is_prefixed = prefixes_space && !text.is_empty();
-            ids.extend(if is_prefixed { self.encode(&format!(" {text}"))? } else { self.encode(text)? });
-            Ok::<_, ModelError>(())
+        let segment_ids = |segment: Range<usize>| match &text[segment.clone()] {
+            segment_text if prefix.applies(segment_text, segment.start) => self.encode(&format!(" {segment_text}")),
+            segment_text => self.encode(segment_text),
         };
         let mut start = 0;
         for (at, name, id) in self.markers(text) {
@@ -184,11 +212,11 @@ impl Tokenizer {
             if at < start || in_plain {
                 continue;
             }
-            encode_plain(&mut ids, &text[start..at])?;
+            ids.extend(segment_ids(start..at)?);
             ids.push(id);
             start = at + name.len();
         }
-        encode_plain(&mut ids, &text[start..])?;
+        ids.extend(segment_ids(start..text.len())?);
         Ok(ids)
     }
 
