@@ -208,7 +208,8 @@ fn fit(model: &str, memory: Option<u64>, embedder: &str, global: &GlobalFlags) -
     let unknown = || refusal("the memory of the device is unknown", "state it: --memory 12GiB");
     let free = if place == Place::Shared { free_bytes() } else { None };
     let memory = memory.or(free).ok_or_else(unknown)?;
-    let models = [loader::footprint(model, global)?];
+    let (name, footprint) = loader::footprint(model, global)?;
+    let models = [(name, if place == Place::Gpu { footprint.on_gpu() } else { footprint })];
     let embedder = loader::embedder_bytes(embedder, global)?;
     let plan = Plan { models: &models, embedder: Some(&embedder), kv_tokens: 0, place, memory };
     let kv_tokens = match (global.kv_tokens, place) {

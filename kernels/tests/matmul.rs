@@ -25,9 +25,11 @@ impl Random {
         let block = format.block_bytes();
         let scales: &[usize] = match format {
             Format::F32 | Format::F16 | Format::Bf16 => &[],
-            Format::Q4_0 | Format::Q5_0 | Format::Q8_0 => &[0],
+            Format::Q4_0 | Format::Q5_0 | Format::Q8_0 | Format::Iq4Nl | Format::Iq4Xs => &[0],
             Format::Q4_1 | Format::Q5_1 | Format::Q4K | Format::Q5K => &[0, 2],
             Format::Q6K => &[208],
+            Format::Q2K => &[80, 82],
+            Format::Q3K => &[108],
         };
         for block in bytes.chunks_exact_mut(block) {
             match format {
@@ -107,7 +109,7 @@ fn all_bodies_give_the_bits_of_the_reference() {
 
 #[test]
 fn widths_that_are_no_multiple_of_256_work_in_the_small_formats() {
-    for format in [Format::Q4_0, Format::Q4_1, Format::Q5_0, Format::Q5_1, Format::Q8_0] {
+    for format in [Format::Q4_0, Format::Q4_1, Format::Q5_0, Format::Q5_1, Format::Q8_0, Format::Iq4Nl] {
         check(format, 192, 576, 5);
         check(format, 64, 896, 2);
     }
@@ -279,6 +281,10 @@ fn the_packed_layout_is_the_one_that_its_number_stands_for() {
         0xc545e89aa41cbda8,
         0xff73a8b882c73c83,
         0xdf26ab40ce196379,
+        0x1d1a89008738ca92,
+        0xecd8772138c8380b,
+        0x81a80496a91353f1,
+        0x053bf249df9d6864,
     ];
     assert_eq!((kernels::matmul::LAYOUT, packed), (1, known));
 }

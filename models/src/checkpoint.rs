@@ -115,8 +115,9 @@ impl Description {
     fn template_text(&self) -> Result<String> {
         match self {
             Description::Gguf(path, metadata) => {
-                let template = metadata.optional_text("tokenizer.chat_template")?;
-                Ok(template.ok_or_else(|| no_template(path))?.to_owned())
+                let template = metadata.optional_text("tokenizer.chat_template")?.ok_or_else(|| no_template(path))?;
+                let bos = if lacks_bos(metadata, template)? { "{{ bos_token }}" } else { "" };
+                Ok(format!("{bos}{template}"))
             }
             Description::Folder(folder, _) => chat_template(folder),
         }
@@ -168,6 +169,8 @@ fn running(weights: &Weights, stored: Option<&'static str>) -> String {
 pub struct Footprint {
     /// Of the packed weights, about.
     pub weight_bytes: u64,
+    /// Of the weights on a GPU, about: some formats take more there.
+    pub gpu_weight_bytes: u64,
     /// In half precision.
     pub kv_bytes_per_token: u64,
     pub shape: Shape,
@@ -193,7 +196,7 @@ impl Inspection {
         let mut source = Source::new(path, options)?;
         let (spec, weights, described) = open_decoder(path, options)?;
         source.labels = described.labels(&weights)?;
-        let footprint = Footprint::new(Shape::from(&spec), weights.packed_bytes(), spec.context);
+        let footprint = Footprint::new(&spec, &weights);
         Ok(Inspection { footprint, architecture: spec.architecture, source })
     }
 }
@@ -205,7 +208,7 @@ impl Footprint {
     /// Any [`ModelError`].
     pub fn of(path: &Path, options: LoadOptions) -> Result<Footprint> {
         let (spec, weights, _) = open_decoder(path, options)?;
-        Ok(Footprint::new(Shape::from(&spec), weights.packed_bytes(), spec.context))
+        Ok(Footprint::new(&spec, &weights))
     }
 
     /// What is known of a model before it is fetched; none if it is no language model.
@@ -215,11 +218,30 @@ impl Footprint {
         let stated = (choice.variant.memory_mib << 20) * 10 / 11;
         let about = stated.saturating_sub(4096 * shape.kv_bytes_per_token());
         let weight_bytes = choice.variant.weight_bytes().unwrap_or(about);
-        Some(Footprint::new(shape, weight_bytes, choice.manifest.context_tokens))
+        Some(Footprint {
+            weight_bytes,
+            gpu_weight_bytes: weight_bytes,
+            kv_bytes_per_token: shape.kv_bytes_per_token(),
+            shape,
+            context: choice.manifest.context_tokens,
+        })
     }
 
-    fn new(shape: Shape, weight_bytes: u64, context: usize) -> Footprint {
-        Footprint { weight_bytes, kv_bytes_per_token: shape.kv_bytes_per_token(), shape, context }
+    fn new(spec: &DecoderSpec, weights: &Weights) -> Footprint {
+        let shape = Shape::from(spec);
+        Footprint {
+            weight_bytes: weights.packed_bytes(),
+            gpu_weight_bytes: weights.gpu_bytes(),
+            kv_bytes_per_token: shape.kv_bytes_per_token(),
+            shape,
+            context: spec.context,
+        }
+    }
+
+    /// The same model on a GPU.
+    #[must_use]
+    pub fn on_gpu(self) -> Footprint {
+        Footprint { weight_bytes: self.gpu_weight_bytes, ..self }
     }
 }
 
@@ -362,6 +384,19 @@ fn gguf_special_tokens(metadata: &Metadata) -> Result<Vec<(&'static str, String)
         }
     }
     Ok(named)
+}
+
+/// True if prompts are to begin with the token that begins texts, and the template leaves that to the tokenizer.
+fn lacks_bos(metadata: &Metadata, template: &str) -> Result<bool> {
+    let flag = metadata.optional_flag("tokenizer.ggml.add_bos_token")?;
+    let is_added = match flag {
+        Some(flag) => flag,
+        // llama.cpp's default for SentencePiece.
+        None => metadata.optional_text("tokenizer.ggml.model")? == Some("llama"),
+    };
+    let tokens = gguf_special_tokens(metadata)?;
+    let bos = tokens.iter().find(|(name, _)| *name == "bos_token");
+    Ok(is_added && bos.is_some_and(|(name, token)| !template.contains(name) && !template.contains(token)))
 }
 
 fn gguf_eos(metadata: &Metadata, tokenizer: &Tokenizer) -> Vec<u32> {

@@ -28,6 +28,9 @@ pub enum ModelError {
     /// Real, but not done here.
     #[error("{what} is not supported")]
     Unsupported { what: String },
+    /// A tensor is stored in a type without kernel.
+    #[error("tensor type {kind} of `{name}` is not supported")]
+    UnsupportedTensor { name: String, kind: String },
     /// A path without the files of an adapter.
     #[error("{} holds no adapter: {missing} is missing", path.display())]
     NotAnAdapter { path: PathBuf, missing: String },

@@ -1,12 +1,10 @@
 //! GGUF files: typed metadata and the location of each tensor.
 
-mod alignment;
+mod head;
 
 use std::collections::HashMap;
-use std::io::{Cursor, ErrorKind};
 
-use candle_core::quantized::GgmlDType;
-use candle_core::quantized::gguf_file::{Content, Value};
+use candle_core::quantized::gguf_file::Value;
 use kernels::matmul::Format;
 
 use crate::error::{ModelError, Result};
@@ -47,6 +45,15 @@ impl Metadata {
         self.0.contains_key(key).then(|| self.float(key)).transpose()
     }
 
+    /// A truth value that may be missing.
+    pub(crate) fn optional_flag(&self, key: &str) -> Result<Option<bool>> {
+        match self.0.get(key) {
+            None => Ok(None),
+            Some(Value::Bool(flag)) => Ok(Some(*flag)),
+            Some(value) => Err(wrong_type(key, value)),
+        }
+    }
+
     /// A string.
     pub fn text(&self, key: &str) -> Result<&str> {
         let value = self.get(key)?;
@@ -83,6 +90,15 @@ impl Metadata {
         texts.collect()
     }
 
+    /// A list of floating-point numbers.
+    pub(crate) fn floats(&self, key: &str) -> Result<Vec<f32>> {
+        let floats = self.list(key)?.iter().map(|value| match value {
+            Value::F32(x) => Ok(*x),
+            value => Err(wrong_type(key, value)),
+        });
+        floats.collect()
+    }
+
     /// A list of whole numbers.
     pub fn numbers(&self, key: &str) -> Result<Vec<usize>> {
         self.list(key)?.iter().map(|value| whole_number(value).ok_or_else(|| wrong_type(key, value))).collect()
@@ -116,28 +132,18 @@ fn wrong_type(key: &str, value: &Value) -> ModelError {
 /// [`ModelError::Damaged`] for a foreign or truncated file, [`ModelError::Unsupported`] for a tensor type without kernel.
 pub(crate) fn read(file: &MappedFile, index: usize) -> Result<(Metadata, HashMap<String, Location>)> {
     let damaged = |reason: String| ModelError::Damaged { path: file.path().to_owned(), reason };
-    if !file.starts_with(b"GGUF") {
-        return Err(damaged("it does not begin with `GGUF`".into()));
-    }
-    // candle divides by it.
-    if alignment::is_zero(file) {
-        return Err(damaged("its `general.alignment` is 0".into()));
-    }
-    let content = Content::read(&mut Cursor::new(&file[..])).map_err(|error| damaged(what_failed(&error)))?;
-    let mut tensors = HashMap::with_capacity(content.tensor_infos.len());
+    let head = head::read(file).map_err(damaged)?;
+    let mut tensors = HashMap::with_capacity(head.tensors.len());
     let mut needed = 0;
-    for (name, info) in content.tensor_infos {
-        let shape = info.shape.dims().to_vec();
-        let format = format_of(info.ggml_dtype).ok_or_else(|| ModelError::Unsupported {
-            what: format!("tensor type {:?} of `{name}`", info.ggml_dtype),
-        })?;
+    for head::Tensor { name, kind, shape, offset } in head.tensors {
+        let format = format_of(kind).map_err(|kind| ModelError::UnsupportedTensor { name: name.clone(), kind })?;
         let cols = shape.last().copied().unwrap_or(1);
         let rows = shape[..shape.len().saturating_sub(1)].iter().try_fold(1_usize, |rows, dim| rows.checked_mul(*dim));
         // No format has more bytes than four per value.
         let row = cols.checked_mul(4).and_then(|_| format.row_bytes(cols));
         let bytes = row.zip(rows).and_then(|(row, rows)| row.checked_mul(rows));
         let bytes = bytes.ok_or_else(|| damaged(format!("tensor `{name}` has the impossible shape {shape:?}")))?;
-        let start = usize::try_from(content.tensor_data_offset.saturating_add(info.offset)).unwrap_or(usize::MAX);
+        let start = head.data.saturating_add(offset);
         let end = start.saturating_add(bytes);
         needed = needed.max(end);
         tensors.insert(name, Location { file: index, bytes: start..end, format, shape });
@@ -145,32 +151,53 @@ pub(crate) fn read(file: &MappedFile, index: usize) -> Result<(Metadata, HashMap
     if needed > file.len() {
         return Err(damaged(format!("it is cut off after {} bytes, its tensors need {needed}", file.len())));
     }
-    Ok((Metadata(content.metadata), tensors))
+    Ok((Metadata(head.metadata), tensors))
 }
 
-fn format_of(dtype: GgmlDType) -> Option<Format> {
-    Some(match dtype {
-        GgmlDType::F32 => Format::F32,
-        GgmlDType::F16 => Format::F16,
-        GgmlDType::BF16 => Format::Bf16,
-        GgmlDType::Q4_0 => Format::Q4_0,
-        GgmlDType::Q4_1 => Format::Q4_1,
-        GgmlDType::Q5_0 => Format::Q5_0,
-        GgmlDType::Q5_1 => Format::Q5_1,
-        GgmlDType::Q8_0 => Format::Q8_0,
-        GgmlDType::Q4K => Format::Q4K,
-        GgmlDType::Q5K => Format::Q5K,
-        GgmlDType::Q6K => Format::Q6K,
-        GgmlDType::Q8_1 | GgmlDType::Q2K | GgmlDType::Q3K | GgmlDType::Q8K => return None,
+/// The format with a number of ggml's, or the name of a type without kernel.
+fn format_of(kind: u32) -> std::result::Result<Format, String> {
+    Ok(match kind {
+        0 => Format::F32,
+        1 => Format::F16,
+        2 => Format::Q4_0,
+        3 => Format::Q4_1,
+        6 => Format::Q5_0,
+        7 => Format::Q5_1,
+        8 => Format::Q8_0,
+        10 => Format::Q2K,
+        11 => Format::Q3K,
+        12 => Format::Q4K,
+        13 => Format::Q5K,
+        14 => Format::Q6K,
+        20 => Format::Iq4Nl,
+        23 => Format::Iq4Xs,
+        30 => Format::Bf16,
+        other => return Err(type_name(other).map_or_else(|| format!("of number {other}"), str::to_owned)),
     })
 }
 
-/// What candle says, without the backtrace that it appends when one is asked for.
-fn what_failed(error: &candle_core::Error) -> String {
-    match error {
-        candle_core::Error::Io(error) if error.kind() == ErrorKind::UnexpectedEof => "it is cut off in its head".into(),
-        error => error.to_string().lines().next().unwrap_or_default().to_owned(),
-    }
+/// ggml's name of a type of tensors without kernel.
+fn type_name(kind: u32) -> Option<&'static str> {
+    Some(match kind {
+        9 => "Q8_1",
+        15 => "Q8_K",
+        16 => "IQ2_XXS",
+        17 => "IQ2_XS",
+        18 => "IQ3_XXS",
+        19 => "IQ1_S",
+        21 => "IQ3_S",
+        22 => "IQ2_S",
+        24 => "I8",
+        25 => "I16",
+        26 => "I32",
+        27 => "I64",
+        28 => "F64",
+        29 => "IQ1_M",
+        34 => "TQ1_0",
+        35 => "TQ2_0",
+        39 => "MXFP4",
+        _ => return None,
+    })
 }
 
 /// The name that llama.cpp gives to a tensor with this Hugging Face name; the experts of a layer share one tensor.

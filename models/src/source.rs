@@ -120,6 +120,9 @@ pub(crate) fn file_type(number: usize) -> Option<&'static str> {
         16 => "Q5_K_S",
         17 => "Q5_K_M",
         18 => "Q6_K",
+        21 => "Q2_K_S",
+        25 => "IQ4_NL",
+        30 => "IQ4_XS",
         32 => "BF16",
         _ => return None,
     })
@@ -139,6 +142,10 @@ pub(crate) fn format_name(format: Format) -> &'static str {
         Format::Q4K => "Q4_K",
         Format::Q5K => "Q5_K",
         Format::Q6K => "Q6_K",
+        Format::Q2K => "Q2_K",
+        Format::Q3K => "Q3_K",
+        Format::Iq4Nl => "IQ4_NL",
+        Format::Iq4Xs => "IQ4_XS",
     }
 }
 

@@ -1,7 +1,9 @@
-//! Tokens of decoders: byte-level BPE from a `tokenizer.json` or from a GGUF file.
+//! Tokens of decoders: byte-level BPE or SentencePiece's, from a `tokenizer.json` or a GGUF file.
 //!
 //! Text that users or documents bring is always plain text: a `<|im_end|>` in it is nine ordinary characters, never the
 //! token. Only the chat template's own markers become special tokens.
+
+mod sentencepiece;
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -27,6 +29,33 @@ pub struct Tokenizer {
     words: Words,
     /// Special tokens by name.
     specials: HashMap<String, u32>,
+    prefix: Prefix,
+}
+
+/// Where a prompt gets a space in front of its text: SentencePiece's dummy prefix.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Prefix {
+    Nowhere,
+    /// At its beginning, unless a special token or a space is there.
+    Start,
+    /// At its beginning and behind every special token.
+    Segments {
+        /// Also in front of a space.
+        doubles: bool,
+    },
+}
+
+impl Prefix {
+    /// True if `segment`, which begins at byte `at` of a prompt, gets a space.
+    fn applies(self, segment: &str, at: usize) -> bool {
+        let has_space = segment.starts_with([' ', '\u{2581}']);
+        match self {
+            _ if segment.is_empty() => false,
+            Prefix::Nowhere => false,
+            Prefix::Start => at == 0 && !has_space,
+            Prefix::Segments { doubles } => doubles || !has_space,
+        }
+    }
 }
 
 /// Maximum size of a vocabulary; the largest known ones have 262,144 tokens.
@@ -62,49 +91,43 @@ impl Tokenizer {
     /// Reads a `tokenizer.json`.
     ///
     /// # Errors
-    /// If it is none, or is not byte-level.
+    /// If it is none, or is neither byte-level nor SentencePiece's BPE.
     pub fn from_file(path: &Path) -> Result<Tokenizer> {
         let mut inner = parse(files::read(path)?)?;
-        if !matches!(inner.get_decoder(), Some(DecoderWrapper::ByteLevel(_))) {
-            return Err(ModelError::Unsupported { what: "a decoder whose tokenizer is not byte-level".into() });
-        }
         // A prompt is rendered whole; nothing is added to it.
         inner.with_post_processor(None::<PostProcessorWrapper>);
-        Tokenizer::new(inner, |_| true)
+        if matches!(inner.get_decoder(), Some(DecoderWrapper::ByteLevel(_))) {
+            return Tokenizer::new(inner, &Spelling::ByteLevel(byte_alphabet()), |_| true);
+        }
+        let prefix = sentencepiece::take_prefix(&mut inner)?;
+        Ok(Tokenizer { prefix, ..Tokenizer::new(inner, &Spelling::Pieces, |_| true)? })
     }
 
     /// Builds the tokenizer that a GGUF file describes.
     ///
     /// # Errors
-    /// If it is no byte-level BPE, or of a kind whose way of splitting words is not known here.
+    /// If it is neither byte-level BPE nor SentencePiece's, or of a kind whose way of splitting words is not known here.
     pub fn from_gguf(metadata: &Metadata) -> Result<Tokenizer> {
-        let kind = metadata.text("tokenizer.ggml.model")?;
-        if kind != "gpt2" {
-            return Err(ModelError::Unsupported { what: format!("GGUF tokenizer `{kind}`") });
-        }
-        let tokens = metadata.texts("tokenizer.ggml.tokens")?;
-        let merges =
-            metadata.texts("tokenizer.ggml.merges")?.into_iter().map(split_merge).collect::<Result<Vec<_>>>()?;
-        let vocab: ahash::AHashMap<String, u32> =
-            tokens.iter().zip(0..).map(|(token, id)| ((*token).to_owned(), id)).collect();
-        let pre = metadata.optional_text("tokenizer.ggml.pre")?.unwrap_or("default");
-        // Llama 3: a word that is a token is that token, whatever merges would make of it.
-        let ignore_merges = matches!(pre, "llama-bpe" | "llama3");
-        let bpe = BPE::builder().vocab_and_merges(vocab, merges).ignore_merges(ignore_merges);
-        let mut inner = HfTokenizer::new(bpe.build().map_err(unusable)?);
-        inner.with_pre_tokenizer(Some(pre_tokenizer(pre)?));
-        if pre == "qwen2" {
-            inner.with_normalizer(Some(NFC)).map_err(unusable)?;
-        }
-        inner.with_decoder(Some(ByteLevel::default()));
         let kinds = metadata.numbers("tokenizer.ggml.token_type")?;
-        add_gguf_tokens(&mut inner, &kinds, &tokens)?;
         // Padding ids of the vocabulary have no bytes.
-        Tokenizer::new(inner, |id| kinds.get(id as usize) != Some(&UNUSED))
+        let is_real = |id: u32| kinds.get(id as usize) != Some(&UNUSED);
+        match metadata.text("tokenizer.ggml.model")? {
+            "gpt2" => Tokenizer::new(byte_level(metadata, &kinds)?, &Spelling::ByteLevel(byte_alphabet()), is_real),
+            "llama" => {
+                let inner = sentencepiece::from_gguf(metadata, &kinds)?;
+                // As llama.cpp applies it.
+                let prefix = match metadata.optional_flag("tokenizer.ggml.add_space_prefix")? {
+                    Some(false) => Prefix::Nowhere,
+                    None | Some(true) => Prefix::Segments { doubles: true },
+                };
+                Ok(Tokenizer { prefix, ..Tokenizer::new(inner, &Spelling::Pieces, is_real)? })
+            }
+            other => Err(ModelError::Unsupported { what: format!("GGUF tokenizer `{other}`") }),
+        }
     }
 
     /// `is_real` is false for padding ids.
-    fn new(mut inner: HfTokenizer, is_real: impl Fn(u32) -> bool) -> Result<Tokenizer> {
+    fn new(mut inner: HfTokenizer, spelling: &Spelling, is_real: impl Fn(u32) -> bool) -> Result<Tokenizer> {
         inner.with_padding(None);
         inner.with_truncation(None).map_err(unusable)?;
         inner.set_encode_special_tokens(true);
@@ -113,18 +136,18 @@ impl Tokenizer {
         if size > MAX_TOKENS {
             return Err(unusable(format!("it has the token id {}; ids are below {MAX_TOKENS}", size - 1)));
         }
-        let alphabet = byte_alphabet();
         let mut words = Words::default();
         for id in 0..u32::try_from(size).unwrap_or(u32::MAX) {
             match (added.get(&id), inner.id_to_token(id)) {
                 _ if !is_real(id) => words.push(&[]),
-                (Some(token), _) => words.push(token.content.as_bytes()),
-                (None, Some(token)) => words.push(&token_bytes(&token, &alphabet)),
+                (Some(token), _) if token.special => words.push(token.content.as_bytes()),
+                (Some(token), _) => words.push(&spelling.bytes(&token.content, true)),
+                (None, Some(token)) => words.push(&spelling.bytes(&token, false)),
                 (None, None) => words.push(&[]),
             }
         }
         let specials = added.iter().filter(|(_, token)| token.special).map(|(id, token)| (token.content.clone(), *id));
-        Ok(Tokenizer { specials: specials.collect(), words, inner })
+        Ok(Tokenizer { specials: specials.collect(), words, inner, prefix: Prefix::Nowhere })
     }
 
     /// Number of token ids; a network's vocabulary may be padded beyond it.
@@ -152,7 +175,7 @@ impl Tokenizer {
         self.words.get(token as usize).unwrap_or_default()
     }
 
-    /// Tokens of plain text.
+    /// Tokens of plain text that continues other text: their bytes are the text's.
     ///
     /// # Errors
     /// If the tokenizer fails.
@@ -160,24 +183,40 @@ impl Tokenizer {
         Ok(self.inner.encode_fast(text, false).map_err(unusable)?.get_ids().to_vec())
     }
 
-    /// Tokens of a rendered prompt: the names of special tokens are those tokens, but not within `plain`, ascending byte
-    /// ranges that came from outside the template.
+    /// Tokens of a rendered prompt from its beginning: the names of special tokens are those tokens, but not within `plain`,
+    /// ascending byte ranges that came from outside the template.
     ///
     /// # Errors
     /// If the tokenizer fails.
     pub fn encode_prompt(&self, prompt: &str, plain: &[Range<usize>]) -> Result<Vec<u32>> {
+        self.encode_marked(prompt, plain, self.prefix)
+    }
+
+    /// Tokens of text within a prompt or a reply, where the names of special tokens are those tokens.
+    ///
+    /// # Errors
+    /// If the tokenizer fails.
+    pub fn encode_within(&self, text: &str) -> Result<Vec<u32>> {
+        self.encode_marked(text, &[], Prefix::Nowhere)
+    }
+
+    fn encode_marked(&self, text: &str, plain: &[Range<usize>], prefix: Prefix) -> Result<Vec<u32>> {
         let mut ids = Vec::new();
+        let segment_ids = |segment: Range<usize>| match &text[segment.clone()] {
+            segment_text if prefix.applies(segment_text, segment.start) => self.encode(&format!(" {segment_text}")),
+            segment_text => self.encode(segment_text),
+        };
         let mut start = 0;
-        for (at, name, id) in self.markers(prompt) {
+        for (at, name, id) in self.markers(text) {
             let in_plain = plain.iter().any(|range| range.start < at + name.len() && at < range.end);
             if at < start || in_plain {
                 continue;
             }
-            ids.extend(self.encode(&prompt[start..at])?);
+            ids.extend(segment_ids(start..at)?);
             ids.push(id);
             start = at + name.len();
         }
-        ids.extend(self.encode(&prompt[start..])?);
+        ids.extend(segment_ids(start..text.len())?);
         Ok(ids)
     }
 
@@ -205,6 +244,45 @@ impl std::fmt::Debug for Tokenizer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Tokenizer({} tokens)", self.len())
     }
+}
+
+/// How tokens write bytes.
+enum Spelling {
+    /// A character for each byte.
+    ByteLevel(HashMap<char, u8>),
+    /// As SentencePiece.
+    Pieces,
+}
+
+impl Spelling {
+    /// The bytes of a token; those that were added to a byte-level vocabulary are written as they are.
+    fn bytes(&self, token: &str, is_added: bool) -> Vec<u8> {
+        match self {
+            Spelling::ByteLevel(_) if is_added => token.as_bytes().to_vec(),
+            Spelling::ByteLevel(alphabet) => token_bytes(token, alphabet),
+            Spelling::Pieces => sentencepiece::bytes(token),
+        }
+    }
+}
+
+/// The byte-level BPE that a GGUF file describes.
+fn byte_level(metadata: &Metadata, kinds: &[usize]) -> Result<HfTokenizer> {
+    let tokens = metadata.texts("tokenizer.ggml.tokens")?;
+    let merges = metadata.texts("tokenizer.ggml.merges")?.into_iter().map(split_merge).collect::<Result<Vec<_>>>()?;
+    let vocab: ahash::AHashMap<String, u32> =
+        tokens.iter().zip(0..).map(|(token, id)| ((*token).to_owned(), id)).collect();
+    let pre = metadata.optional_text("tokenizer.ggml.pre")?.unwrap_or("default");
+    // Llama 3: a word that is a token is that token, whatever merges would make of it.
+    let ignore_merges = matches!(pre, "llama-bpe" | "llama3");
+    let bpe = BPE::builder().vocab_and_merges(vocab, merges).ignore_merges(ignore_merges);
+    let mut inner = HfTokenizer::new(bpe.build().map_err(unusable)?);
+    inner.with_pre_tokenizer(Some(pre_tokenizer(pre)?));
+    if pre == "qwen2" {
+        inner.with_normalizer(Some(NFC)).map_err(unusable)?;
+    }
+    inner.with_decoder(Some(ByteLevel::default()));
+    add_gguf_tokens(&mut inner, kinds, &tokens)?;
+    Ok(inner)
 }
 
 /// How words are split before merging, by the name that llama.cpp gives to it.

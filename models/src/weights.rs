@@ -296,6 +296,18 @@ impl Weights {
         self.tensors.values().map(|tensor| bytes(tensor) as u64).sum()
     }
 
+    /// The same on a GPU, where the IQ4 formats become Q8_0 ([`Format::as_q8_0`]).
+    pub(crate) fn gpu_bytes(&self) -> u64 {
+        let more = |tensor: &Location| match (self.precision, tensor.format) {
+            (Precision::F32, _) => 0,
+            (_, Format::Iq4Nl | Format::Iq4Xs) => {
+                tensor.shape.iter().product::<usize>() / 32 * Format::Q8_0.block_bytes() - tensor.bytes.len()
+            }
+            _ => 0,
+        };
+        self.packed_bytes() + self.tensors.values().map(|tensor| more(tensor) as u64).sum::<u64>()
+    }
+
     /// The format that holds most of the bytes.
     pub(crate) fn main_format(&self) -> Option<Format> {
         let mut held: Vec<(Format, usize)> = Vec::new();

@@ -1,11 +1,15 @@
 //! Every format of weights that GGUF files come in: the network gives what the same numbers in `f32` give.
 
-use std::fs::File;
+use std::fs;
 
-use candle_core::quantized::gguf_file::{self, Value};
 use candle_core::quantized::{GgmlDType, QTensor};
 use candle_core::{Device, Tensor};
-use models::{Batch, Decoder, KvCache, KvPrecision, Numerics, PAGE_TOKENS, PagedSequence, Spec, Weights, active_isa};
+use half::f16;
+use kernels::matmul::Format;
+use models::{
+    Batch, Decoder, Footprint, KvCache, KvPrecision, LoadOptions, Numerics, PAGE_TOKENS, PagedSequence, Spec, Weights,
+    active_isa,
+};
 
 const HIDDEN: usize = 256;
 const FFN: usize = 512;
@@ -45,37 +49,150 @@ fn noise(seed: usize) -> f32 {
     (x >> 40) as f32 / (1 << 23) as f32 - 1.0
 }
 
-/// Random values: matrices that keep lengths, norms about 1.
-fn values(index: usize, name: &str, shape: &[usize]) -> Tensor {
+/// A tensor as a file holds it.
+struct Stored {
+    name: String,
+    shape: Vec<usize>,
+    format: Format,
+    bytes: Vec<u8>,
+}
+
+/// Random values, in blocks of `format` where it is a matrix: matrices that keep lengths, norms about 1.
+fn stored(index: usize, name: String, shape: Vec<usize>, format: Format) -> Stored {
     let scale = if shape.len() == 2 { (3.0 / shape[1] as f32).sqrt() } else { 0.2 };
     let about = if name.contains("norm") { 1.0 } else { 0.0 };
-    let len = shape.iter().product();
-    let values: Vec<f32> = (0..len).map(|i| about + scale * noise(1_000_003 * index + i)).collect();
-    Tensor::from_vec(values, shape, &Device::Cpu).unwrap()
+    let len: usize = shape.iter().product();
+    let values = (0..len).map(|i| about + scale * noise(1_000_003 * index + i)).collect();
+    let format = if shape.len() == 2 { format } else { Format::F32 };
+    let bytes = match candle_type(format) {
+        Some(kind) => {
+            let values = Tensor::from_vec(values, len, &Device::Cpu).unwrap();
+            QTensor::quantize(&values, kind).unwrap().data().unwrap().into_owned()
+        }
+        None => random_blocks(format, &values, scale / 3f32.sqrt()),
+    };
+    Stored { name, shape, format, bytes }
+}
+
+/// The formats that candle quantises.
+fn candle_type(format: Format) -> Option<GgmlDType> {
+    Some(match format {
+        Format::F32 => GgmlDType::F32,
+        Format::F16 => GgmlDType::F16,
+        Format::Bf16 => GgmlDType::BF16,
+        Format::Q4_0 => GgmlDType::Q4_0,
+        Format::Q4_1 => GgmlDType::Q4_1,
+        Format::Q5_0 => GgmlDType::Q5_0,
+        Format::Q5_1 => GgmlDType::Q5_1,
+        Format::Q8_0 => GgmlDType::Q8_0,
+        Format::Q2K => GgmlDType::Q2K,
+        Format::Q3K => GgmlDType::Q3K,
+        Format::Q4K => GgmlDType::Q4K,
+        Format::Q5K => GgmlDType::Q5K,
+        Format::Q6K => GgmlDType::Q6K,
+        Format::Iq4Nl | Format::Iq4Xs => return None,
+    })
+}
+
+/// Blocks of an IQ4 format: bits of the values, and scales for a standard deviation. The entries of the table deviate by 74.
+fn random_blocks(format: Format, values: &[f32], deviation: f32) -> Vec<u8> {
+    let bytes = values.len() / format.block_len() * format.block_bytes();
+    let mut bytes: Vec<u8> = values[..bytes].iter().map(|x| (x.to_bits() >> 8) as u8).collect();
+    for block in bytes.chunks_exact_mut(format.block_bytes()) {
+        let scale = if format == Format::Iq4Nl { deviation / 74.0 } else { deviation / (8.0 * 74.0) };
+        block[..2].copy_from_slice(&f16::from_f32(scale).to_le_bytes());
+        if format == Format::Iq4Xs {
+            // Eight scales of 8, which is stored as 40.
+            block[2..4].fill(0xaa);
+            block[4..8].fill(0x88);
+        }
+    }
+    bytes
+}
+
+/// The same values in `f32`.
+fn widened(tensor: &Stored) -> Stored {
+    let mut values = vec![0f32; tensor.shape.iter().product()];
+    tensor.format.dequantise(&tensor.bytes, &mut values);
+    let bytes = values.iter().flat_map(|x| x.to_le_bytes()).collect();
+    Stored { name: tensor.name.clone(), shape: tensor.shape.clone(), format: Format::F32, bytes }
+}
+
+/// ggml's number of a format.
+fn number(format: Format) -> u32 {
+    match format {
+        Format::F32 => 0,
+        Format::F16 => 1,
+        Format::Q4_0 => 2,
+        Format::Q4_1 => 3,
+        Format::Q5_0 => 6,
+        Format::Q5_1 => 7,
+        Format::Q8_0 => 8,
+        Format::Q2K => 10,
+        Format::Q3K => 11,
+        Format::Q4K => 12,
+        Format::Q5K => 13,
+        Format::Q6K => 14,
+        Format::Iq4Nl => 20,
+        Format::Iq4Xs => 23,
+        Format::Bf16 => 30,
+    }
+}
+
+/// A GGUF file of these tensors. candle writes none with types that it does not know.
+fn gguf(tensors: &[Stored]) -> Vec<u8> {
+    fn text(out: &mut Vec<u8>, text: &str) {
+        out.extend((text.len() as u64).to_le_bytes());
+        out.extend(text.as_bytes());
+    }
+    let numbers = [
+        ("block_count", LAYERS),
+        ("embedding_length", HIDDEN),
+        ("feed_forward_length", FFN),
+        ("context_length", 64),
+        ("attention.head_count", 4),
+        ("attention.head_count_kv", 2),
+    ];
+    let floats = [("attention.layer_norm_rms_epsilon", 1e-6_f32), ("rope.freq_base", 1e6)];
+    let mut out = b"GGUF\x03\0\0\0".to_vec();
+    out.extend((tensors.len() as u64).to_le_bytes());
+    out.extend((2 + numbers.len() as u64 + floats.len() as u64).to_le_bytes());
+    text(&mut out, "general.architecture");
+    out.extend(8_u32.to_le_bytes());
+    text(&mut out, "qwen2");
+    text(&mut out, "tokenizer.ggml.tokens");
+    out.extend([9_u32, 8].map(u32::to_le_bytes).as_flattened());
+    out.extend((VOCAB as u64).to_le_bytes());
+    (0..VOCAB).for_each(|token| text(&mut out, &token.to_string()));
+    for (key, number) in numbers {
+        text(&mut out, &format!("qwen2.{key}"));
+        out.extend([4, number as u32].map(u32::to_le_bytes).as_flattened());
+    }
+    for (key, float) in floats {
+        text(&mut out, &format!("qwen2.{key}"));
+        out.extend(6_u32.to_le_bytes());
+        out.extend(float.to_le_bytes());
+    }
+    let mut data: Vec<u8> = Vec::new();
+    for Stored { name, shape, format, bytes } in tensors {
+        text(&mut out, name);
+        out.extend((shape.len() as u32).to_le_bytes());
+        shape.iter().rev().for_each(|dim| out.extend((*dim as u64).to_le_bytes()));
+        out.extend(number(*format).to_le_bytes());
+        data.resize(data.len().next_multiple_of(32), 0);
+        out.extend((data.len() as u64).to_le_bytes());
+        data.extend(bytes);
+    }
+    out.resize(out.len().next_multiple_of(32), 0);
+    out.extend(data);
+    out
 }
 
 /// The logits of a prompt by a GGUF file of these tensors.
-fn logits(name: &str, tensors: &[(String, QTensor)]) -> Vec<Vec<f32>> {
-    let number = |number: usize| Value::U32(number as u32);
-    let vocabulary = (0..VOCAB).map(|token| Value::String(token.to_string())).collect();
-    let metadata = [
-        ("general.architecture", Value::String("qwen2".into())),
-        ("qwen2.block_count", number(LAYERS)),
-        ("qwen2.embedding_length", number(HIDDEN)),
-        ("qwen2.feed_forward_length", number(FFN)),
-        ("qwen2.context_length", number(64)),
-        ("qwen2.attention.head_count", number(4)),
-        ("qwen2.attention.head_count_kv", number(2)),
-        ("qwen2.attention.layer_norm_rms_epsilon", Value::F32(1e-6)),
-        ("qwen2.rope.freq_base", Value::F32(1e6)),
-        ("tokenizer.ggml.tokens", Value::Array(vocabulary)),
-    ];
+fn logits(tensors: &[Stored]) -> Vec<Vec<f32>> {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join(format!("{name}.gguf"));
-    let metadata: Vec<(&str, &Value)> = metadata.iter().map(|(key, value)| (*key, value)).collect();
-    let named: Vec<(&str, &QTensor)> = tensors.iter().map(|(name, tensor)| (name.as_str(), tensor)).collect();
-    gguf_file::write(&mut File::create(&path).unwrap(), &metadata, &named).unwrap();
-
+    let path = folder.path().join("model.gguf");
+    fs::write(&path, gguf(tensors)).unwrap();
     let (weights, metadata) = Weights::open_gguf(&path).unwrap();
     let Spec::Decoder(spec) = Spec::from_gguf(&metadata, &weights).unwrap() else { panic!("no decoder") };
     let decoder = Decoder::load(&spec, &weights, spec.context, &Device::Cpu).unwrap();
@@ -89,26 +206,41 @@ fn logits(name: &str, tensors: &[(String, QTensor)]) -> Vec<Vec<f32>> {
     decoder.forward(batch, &cache).unwrap().logits.to_vec2::<f32>().unwrap()
 }
 
+#[test]
+fn what_a_gpu_expands_is_in_its_footprint() {
+    let bytes_on_both = |format| {
+        let tensors = tensors().into_iter().enumerate();
+        let tensors: Vec<Stored> = tensors.map(|(index, (name, shape))| stored(index, name, shape, format)).collect();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("model.gguf");
+        fs::write(&path, gguf(&tensors)).unwrap();
+        let footprint = Footprint::of(&path, LoadOptions::default()).unwrap();
+        assert_eq!(footprint.weight_bytes, tensors.iter().map(|tensor| tensor.bytes.len() as u64).sum::<u64>());
+        (footprint.weight_bytes, footprint.on_gpu().weight_bytes)
+    };
+    let (of_q3, on_gpu) = bytes_on_both(Format::Q3K);
+    assert_eq!(of_q3, on_gpu);
+    let (_, of_q8) = bytes_on_both(Format::Q8_0);
+    for format in [Format::Iq4Nl, Format::Iq4Xs] {
+        let (on_cpu, on_gpu) = bytes_on_both(format);
+        assert!(on_cpu < on_gpu, "{on_cpu}");
+        assert_eq!(on_gpu, of_q8);
+    }
+}
+
 /// Formats whose products are of `f32` give the values of `f32` weights; in the others activations are int8, which costs each of
 /// the products that a token goes through about 0.4 % of its length, or bf16 (bf16 weights under native numerics), which costs
 /// 0.2 %.
 #[test]
 fn every_format_gives_what_its_numbers_give_in_f32() {
-    use GgmlDType::{BF16, F16, F32, Q4_0, Q4_1, Q4K, Q5_0, Q5_1, Q5K, Q6K, Q8_0};
-    for format in [F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q4K, Q5K, Q6K] {
-        let name = format!("{format:?}");
-        let (mut kept, mut widened) = (Vec::new(), Vec::new());
-        for (index, (tensor, shape)) in tensors().into_iter().enumerate() {
-            let values = values(index, &tensor, &shape);
-            let stored = QTensor::quantize(&values, if shape.len() == 2 { format } else { F32 }).unwrap();
-            let wide = QTensor::quantize(&stored.dequantize(&Device::Cpu).unwrap(), F32).unwrap();
-            kept.push((tensor.clone(), stored));
-            widened.push((tensor, wide));
-        }
-        let (got, want) = (logits(&name, &kept), logits(&format!("{name}-f32"), &widened));
+    for format in Format::ALL {
+        let tensors = tensors().into_iter().enumerate();
+        let kept: Vec<Stored> = tensors.map(|(index, (name, shape))| stored(index, name, shape, format)).collect();
+        let wide: Vec<Stored> = kept.iter().map(widened).collect();
+        let (got, want) = (logits(&kept), logits(&wide));
         let bound = match format {
-            BF16 if active_isa().numerics() == Numerics::Native => 0.015,
-            F32 | F16 | BF16 => 1e-6,
+            Format::Bf16 if active_isa().numerics() == Numerics::Native => 0.015,
+            Format::F32 | Format::F16 | Format::Bf16 => 1e-6,
             _ => 0.03,
         };
         let mut worst = 0f64;
@@ -117,7 +249,7 @@ fn every_format_gives_what_its_numbers_give_in_f32() {
             let apart = length(&mut got.iter().zip(want).map(|(a, b)| a - b));
             worst = worst.max(apart / length(&mut want.iter().copied()));
         }
-        println!("{name}: {worst:e}");
-        assert!(worst <= bound, "{name}: {worst}");
+        println!("{format:?}: {worst:e}");
+        assert!(worst <= bound, "{format:?}: {worst}");
     }
 }

@@ -273,6 +273,17 @@ fn a_gguf_file_aligned_to_zero_is_refused() {
 }
 
 #[test]
+fn a_gguf_tensor_without_a_kernel_is_refused_by_its_type() {
+    let mut bytes = gguf(&[], &[256]);
+    // Behind the type come the offset and 256 bytes.
+    let at = bytes.len() - 256 - 8 - 4;
+    for (number, name) in [(16_u32, "IQ2_XXS"), (39, "MXFP4"), (77, "of number 77")] {
+        bytes[at..at + 4].copy_from_slice(&number.to_le_bytes());
+        assert_eq!(refusal(&bytes), format!("tensor type {name} of `token_embd.weight` is not supported"));
+    }
+}
+
+#[test]
 fn a_gguf_tensor_with_more_values_than_memory_has_addresses_is_refused() {
     for shape in [&[1 << 62, 4][..], &[4, 1 << 62, 4], &[1 << 62, 1 << 62], &[u64::MAX, 1]] {
         let reason = refusal(&gguf(&[], shape));

@@ -12,6 +12,10 @@ const TOKENS: [&str; 9] = ["h", "e", "l", "o", "he", "hello", "<|bos|>", "<|end|
 
 /// A GGUF file of a network without tensors, which nothing here runs.
 fn gguf(pre: &str, template: &str) -> (tempfile::TempDir, PathBuf) {
+    gguf_with(pre, template, &[])
+}
+
+fn gguf_with(pre: &str, template: &str, extra: &[(&str, Value)]) -> (tempfile::TempDir, PathBuf) {
     let text = |text: &str| Value::String(text.to_owned());
     let texts = |texts: &[&str]| Value::Array(texts.iter().map(|token| text(token)).collect());
     let kinds = TOKENS.iter().map(|token| Value::I32(if token.starts_with('<') { 3 } else { 1 })).collect();
@@ -35,7 +39,7 @@ fn gguf(pre: &str, template: &str) -> (tempfile::TempDir, PathBuf) {
     ];
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("model.gguf");
-    let metadata: Vec<(&str, &Value)> = metadata.iter().map(|(key, value)| (*key, value)).collect();
+    let metadata: Vec<(&str, &Value)> = metadata.iter().chain(extra).map(|(key, value)| (*key, value)).collect();
     gguf_file::write(&mut File::create(&path).unwrap(), &metadata, &[]).unwrap();
     (folder, path)
 }
@@ -68,6 +72,21 @@ fn templates_write_the_special_tokens_of_a_gguf_file() {
     let prompt = rendered(&checkpoint.template);
     assert_eq!(prompt, "<|bos|>hello<|end|><|pad|>");
     assert_eq!(checkpoint.tokenizer.encode_prompt(&prompt, &[]).unwrap(), [6, 5, 7, 8]);
+}
+
+#[test]
+fn a_prompt_begins_with_the_token_that_a_gguf_file_demands_and_its_template_leaves_out() {
+    let begins = |template: &str, add_bos: Option<bool>| {
+        let extra = add_bos.map(|flag| ("tokenizer.ggml.add_bos_token", Value::Bool(flag)));
+        let (_folder, path) = gguf_with("llama-bpe", template, extra.as_slice());
+        rendered(&open(&path).template)
+    };
+    let template = "{{ messages[0].content }}";
+    assert_eq!(begins(template, Some(true)), "<|bos|>hello");
+    assert_eq!(begins(template, Some(false)), "hello");
+    assert_eq!(begins(template, None), "hello");
+    assert_eq!(begins("{{ bos_token }}{{ messages[0].content }}", Some(true)), "<|bos|>hello");
+    assert_eq!(begins("<|bos|>{{ messages[0].content }}", Some(true)), "<|bos|>hello");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 """Makes blocks.json: for each GGUF block format, two rows of 256 weights as raw bytes in hex and as gguf-py's dequantised f32.
 
-gguf-py quantises random weights where it can (the formats _0 and _1); the K formats get random bytes with sane f16 scales.
+gguf-py quantises random weights where it can (the formats _0 and _1); the others get random bytes with sane f16 scales.
 Decoding a row is exact: the values are kept with nine digits, which is every bit of an f32.
 
     python3 blocks.py
@@ -13,8 +13,16 @@ from golden import floats, made_with, write
 
 ROWS, COLUMNS = 2, 256
 QUANTISED = ["Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0"]
-# Where a K block of 256 keeps its f16 scales (ggml-common.h): d and dmin at the front, Q6_K's only d at the end.
-SCALES = {"Q4_K": [0, 2], "Q5_K": [0, 2], "Q6_K": [208]}
+# Where a block keeps its f16 scales (ggml-common.h): d, and dmin behind it.
+SCALES = {
+    "Q4_K": [0, 2],
+    "Q5_K": [0, 2],
+    "Q6_K": [208],
+    "Q2_K": [80, 82],
+    "Q3_K": [108],
+    "IQ4_NL": [0],
+    "IQ4_XS": [0],
+}
 
 
 def quantised(random, kind):
@@ -23,12 +31,13 @@ def quantised(random, kind):
 
 
 def random_blocks(random, kind, offsets):
-    _, block_bytes = GGML_QUANT_SIZES[kind]
-    blocks = random.integers(0, 256, (ROWS, block_bytes), dtype=np.uint8)
+    block_len, block_bytes = GGML_QUANT_SIZES[kind]
+    rows = ROWS * COLUMNS // block_len
+    blocks = random.integers(0, 256, (rows, block_bytes), dtype=np.uint8)
     for offset in offsets:
-        scales = random.uniform(0.001, 0.02, (ROWS, 1)).astype(np.float16)
+        scales = random.uniform(0.001, 0.02, (rows, 1)).astype(np.float16)
         blocks[:, offset : offset + 2] = scales.view(np.uint8)
-    return blocks
+    return blocks.reshape(ROWS, -1)
 
 
 def golden(random, name):

@@ -38,7 +38,7 @@ impl Markers {
     /// If the tokenizer fails.
     pub fn new(tokenizer: &Tokenizer) -> models::Result<Markers> {
         // Names of special tokens are encoded as those tokens.
-        let encode = |text| tokenizer.encode_prompt(text, &[]);
+        let encode = |text| tokenizer.encode_within(text);
         let close = encode(CLOSE)?;
         let close = if let [token] = close[..] { Some(token) } else { None };
         Ok(Markers { close, cut: encode(CUT)?, gap: encode(GAP)? })

@@ -176,7 +176,7 @@ impl Steps<'_> {
     fn tokens(&self, text: &str) -> Result<usize, CallError> {
         let step = self.call.step;
         let failed = |error: models::ModelError| CallError::Failed { step, reason: error.to_string() };
-        Ok(self.frontend.tokenizer.encode_prompt(text, &[]).map_err(failed)?.len())
+        Ok(self.frontend.tokenizer.encode_within(text).map_err(failed)?.len())
     }
 
     /// The tokens that may still be written.

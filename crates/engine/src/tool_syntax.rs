@@ -36,7 +36,7 @@ impl ToolSyntax {
     /// The syntax of a template; ours if the template has no tools, or writes calls in a way that cannot be enforced.
     pub fn of(template: &ChatTemplate, tokenizer: &Tokenizer) -> ToolSyntax {
         let is_text = |syntax: &ToolSyntax| {
-            let marker = tokenizer.encode_prompt(&syntax.marker, &[]).unwrap_or_default();
+            let marker = tokenizer.encode_within(&syntax.marker).unwrap_or_default();
             !marker.is_empty() && !tokenizer.specials().any(|special| marker.contains(&special))
         };
         ToolSyntax::native(template).filter(is_text).unwrap_or_else(ToolSyntax::ours)

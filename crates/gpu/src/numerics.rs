@@ -144,6 +144,8 @@ fn products(report: &mut Report, device: &Device, seed: u64) {
         (Format::Q4K, Some(GgmlDType::Q4K), 0.03),
         (Format::Q5K, Some(GgmlDType::Q5K), 0.03),
         (Format::Q6K, Some(GgmlDType::Q6K), 0.03),
+        (Format::Q2K, Some(GgmlDType::Q2K), 0.03),
+        (Format::Q3K, Some(GgmlDType::Q3K), 0.03),
     ];
     for (format, dtype, tolerance) in formats {
         // Whole tiles of a kernel, and what is none: as narrow as blocks allow.

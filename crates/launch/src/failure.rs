@@ -216,6 +216,9 @@ fn of_model(error: &ModelError) -> Option<String> {
              memlocal models list shows models that work"
                 .into()
         }
+        ModelError::UnsupportedTensor { .. } => "GGUF files of Q4_K_M, Q2_K to Q6_K, Q4_0 to Q8_0, IQ4_NL, IQ4_XS, F16 and BF16 \
+            work; most models are published in several of them"
+            .into(),
         ModelError::UnusedField { .. } => {
             "memlocal does not ignore what may change a model's results; if this field does not, remove it from the file"
                 .into()

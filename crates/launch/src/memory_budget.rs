@@ -22,6 +22,9 @@ pub(crate) fn check(
     }
     let limits = [free_bytes(), working_set(device)];
     let Some(memory) = limits.into_iter().flatten().min() else { return Ok(()) };
+    let on_device =
+        |(name, model): &(String, Footprint)| (name.clone(), if device.is_cpu() { *model } else { model.on_gpu() });
+    let models = &models.iter().map(on_device).collect::<Vec<_>>()[..];
     Plan { models, embedder, kv_tokens, place: Place::Shared, memory }.check()
 }
 

@@ -43,8 +43,9 @@ impl<'a> OneModel<'a> {
 
     /// Bytes that it takes with its KV cache and the workspace of a step. On an NVIDIA GPU the cache is the smallest of use.
     pub fn memory_bytes(&self, footprint: Footprint) -> u64 {
-        let models = [(self.typed.to_owned(), footprint)];
         let place = if self.global.gpu() == Gpu::None { Place::Shared } else { Place::Gpu };
+        let footprint = if place == Place::Gpu { footprint.on_gpu() } else { footprint };
+        let models = [(self.typed.to_owned(), footprint)];
         let kv_tokens = match (self.global.kv_tokens, place) {
             (Some(tokens), _) => tokens,
             (None, Place::Shared) => default_kv_tokens([&footprint]),

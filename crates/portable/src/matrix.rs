@@ -54,7 +54,8 @@ impl Matrix {
             return Ok(Matrix { product, doubles_rows: false });
         }
         // candle needs aligned bytes; the allocator aligns those of a vector.
-        let storage = QStorage::from_data(bytes.to_vec().into(), device, ggml_type(format))?;
+        let bytes = format.as_q8_0(bytes).unwrap_or_else(|| bytes.to_vec());
+        let storage = QStorage::from_data(bytes.into(), device, ggml_type(format))?;
         let product = QMatMul::QTensor(Arc::new(QTensor::new(storage, shape)?));
         Ok(Matrix { product, doubles_rows: matches!(format, Format::F16 | Format::Bf16) })
     }
@@ -94,6 +95,10 @@ fn ggml_type(format: Format) -> GgmlDType {
         Format::Q4K => GgmlDType::Q4K,
         Format::Q5K => GgmlDType::Q5K,
         Format::Q6K => GgmlDType::Q6K,
+        Format::Q2K => GgmlDType::Q2K,
+        Format::Q3K => GgmlDType::Q3K,
+        // See [`Format::as_q8_0`].
+        Format::Iq4Nl | Format::Iq4Xs => GgmlDType::Q8_0,
     }
 }
 
@@ -121,6 +126,35 @@ mod tests {
 
     fn values(count: usize) -> Vec<f32> {
         (0..count).map(|i| ((i * 2_654_435_761) % 1000) as f32 / 500.0 - 1.0).collect()
+    }
+
+    #[test]
+    fn formats_that_candle_lacks_or_few_files_have_are_multiplied() {
+        let golden: serde_json::Value =
+            serde_json::from_str(include_str!("../../../tests/golden/blocks.json")).unwrap();
+        let formats =
+            [("Q2_K", Format::Q2K), ("Q3_K", Format::Q3K), ("IQ4_NL", Format::Iq4Nl), ("IQ4_XS", Format::Iq4Xs)];
+        let x = Tensor::from_vec(values(512), (2, 256), &Device::Cpu).unwrap();
+        for (name, format) in formats {
+            let case = golden["formats"].as_array().unwrap().iter().find(|case| case["format"] == name).unwrap();
+            let rows = case["rows"].as_array().unwrap().iter().map(|row| row.as_str().unwrap());
+            let hex = rows.collect::<String>();
+            let bytes: Vec<u8> =
+                (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap()).collect();
+            let rows = case["values"].as_array().unwrap().iter().flat_map(|row| row.as_array().unwrap());
+            let wide: Vec<f32> = rows.map(|x| x.as_f64().unwrap() as f32).collect();
+            let wide = Tensor::from_vec(wide, (2, 256), &Device::Cpu).unwrap();
+            let matrix = Matrix::load(format, (2, 256), &bytes, Halves::Expanded, &Device::Cpu).unwrap();
+            let (got, want) = (matrix.product(&x).unwrap(), x.matmul(&wide.t().unwrap()).unwrap());
+            // Activations are int8: 0.4 % of the lengths of both factors, which add up to at most as much.
+            let length = |x: &Tensor| x.sqr().unwrap().sum_all().unwrap().to_scalar::<f32>().unwrap().sqrt();
+            let error = length(&(got - want).unwrap());
+            assert!(error <= 0.004 * length(&x) * length(&wide), "{name}: {error}");
+            let ids = Tensor::new(&[1u32, 0], &Device::Cpu).unwrap();
+            let found = matrix.lookup(&ids).unwrap();
+            let want = wide.index_select(&ids, 0).unwrap();
+            assert!(length(&(found - &want).unwrap()) <= 0.0005 * length(&want), "{name}");
+        }
     }
 
     #[test]

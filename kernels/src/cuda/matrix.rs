@@ -42,7 +42,8 @@ enum Part {
 /// What weights become on a GPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kept {
-    /// Quantised ones stay as they are where this GPU multiplies them ([`QuantisedProducts`]); all others become bf16.
+    /// Quantised ones stay as they are (the IQ4 formats as Q8_0) where this GPU multiplies them ([`QuantisedProducts`]); all others
+    /// become bf16.
     Stored,
     /// All are expanded to bf16.
     Bf16,
@@ -68,6 +69,7 @@ impl DeviceMatrix {
         let part = match quantised(format).filter(|_| stays) {
             None => Part::Dense(dense_tensor(format, (rows, cols), &bytes, kept, device)?),
             Some(dtype) => {
+                let bytes = format.as_q8_0(&bytes).unwrap_or(bytes);
                 let storage = QStorage::from_data(Cow::Borrowed(&bytes), device, dtype)?;
                 let weights = QMatMul::from_qtensor(QTensor::new(storage, (rows, cols))?)?;
                 Part::Quantised { weights, rows, bytes: bytes.len() }
@@ -185,6 +187,10 @@ fn quantised(format: Format) -> Option<GgmlDType> {
         Format::Q4K => GgmlDType::Q4K,
         Format::Q5K => GgmlDType::Q5K,
         Format::Q6K => GgmlDType::Q6K,
+        Format::Q2K => GgmlDType::Q2K,
+        Format::Q3K => GgmlDType::Q3K,
+        // See [`Format::as_q8_0`].
+        Format::Iq4Nl | Format::Iq4Xs => GgmlDType::Q8_0,
     })
 }
 

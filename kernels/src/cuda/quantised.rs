@@ -12,13 +12,15 @@ use candle_core::{Device, Module, Result, Tensor};
 /// Rows of the weights that are tried.
 const ROWS: usize = 64;
 /// Types and columns of the weights that are tried: whole strides of the kernels, and what is none where blocks are small.
-const WEIGHTS: [(GgmlDType, usize); 6] = [
+const WEIGHTS: [(GgmlDType, usize); 8] = [
     (GgmlDType::Q4_1, 512),
     (GgmlDType::Q4_1, 576),
     (GgmlDType::Q8_0, 512),
     (GgmlDType::Q8_0, 576),
     (GgmlDType::Q4K, 512),
     (GgmlDType::Q6K, 512),
+    (GgmlDType::Q2K, 512),
+    (GgmlDType::Q3K, 512),
 ];
 /// Rows by which they are multiplied: one, few and many take different kernels.
 const BATCHES: [usize; 4] = [1, 5, 40, 300];

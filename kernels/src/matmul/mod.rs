@@ -4,8 +4,8 @@
 //! `out[m][n] = Σ_k x[m][k] · w[n][k]`, `x: [M, K] f32`, `w: [N, K]` in any [`Format`], `out: [M, N] f32`.
 //!
 //! Quantised weights: every row of `x` is first quantised to int8 in blocks of 32 with one `f32` scale each
-//! ([`Activations`]); a weight is `d·(q - zero) + m` with unsigned `q` and one `(d, m)` per group of 32 (16 for Q6_K; `m`
-//! only where the format has one). Then, with groups in ascending order and every `+` a fused multiply-add in `f32`,
+//! ([`Activations`]); a weight is `d·(q - zero) + m` with unsigned `q` and one `(d, m)` per group of 32 (16 for Q2_K, Q3_K and
+//! Q6_K; `m` only where the format has one); in the IQ4 formats a table of int8 is in the place of `q - zero`. Then, with groups in ascending order and every `+` a fused multiply-add in `f32`,
 //! `out = Σ_g (d_g·a_g)·dot_g + m_g·(a_g·sum_g)`, where `dot_g` and `sum_g` are exact integers.
 //! Dense weights: one chain of fused multiply-adds over ascending `k`.
 //!

@@ -4,8 +4,8 @@
 //! A quantised panel is a run of *blocks* of 32 columns (for K-quants in *superblocks* of 256, led by their scales).
 //! Within a block the `q` of row `r`, column `4g + c` belongs to byte `4r + c` of group `g` (8 groups of 64 bytes):
 //! that is the operand order of the 4-way dot product instructions and of AMX tiles alike. The low four bits of groups
-//! `2i` and `2i + 1` share 64 bytes; fifth bits are planes of 64 bytes with bit `g` for group `g`; the upper two bits of
-//! Q6_K are two planes with two bits per group.
+//! `2i` and `2i + 1` share 64 bytes; fifth bits (third ones of Q3_K) are planes of 64 bytes with bit `g` for group `g`; pairs of
+//! bits, the upper ones of Q6_K and the lower ones of Q2_K and Q3_K, are two planes of four groups each.
 //!
 //! | format | per superblock | per block | bits per weight |
 //! |---|---|---|---|
@@ -17,10 +17,14 @@
 //! | Q4_K | d f16, m f16 | scale u8, min u8, nibbles | 4.625 |
 //! | Q5_K | d f16, m f16 | scale u8, min u8, fifth bits, nibbles | 5.625 |
 //! | Q6_K | d f16 | two scales i8, upper bits, nibbles | 6.5625 |
+//! | Q2_K | d f16, m f16 | two scales and minima u4, pairs | 2.625 |
+//! | Q3_K | d f16 | two scales i8, third bits, pairs | 3.5625 |
+//! | IQ4_NL | | d f16, nibbles | 4.5 |
+//! | IQ4_XS | d f16 | scale i8, nibbles | 4.3125 |
 //!
 //! A dense panel is `[K, 16]` in the file's type.
 
-use super::format::six_bit_pair;
+use super::format::{six_bit_pair, table_scale, three_scale};
 use super::{Format, PANEL};
 
 /// Columns of a block.
@@ -32,8 +36,8 @@ pub(super) const GROUPS: usize = 8;
 /// Bytes that the scales in front of a superblock take.
 pub(super) fn super_bytes(format: Format) -> usize {
     match format {
-        Format::Q4K | Format::Q5K => 4 * PANEL,
-        Format::Q6K => 2 * PANEL,
+        Format::Q2K | Format::Q4K | Format::Q5K => 4 * PANEL,
+        Format::Q3K | Format::Q6K | Format::Iq4Xs => 2 * PANEL,
         _ => 0,
     }
 }
@@ -46,24 +50,35 @@ pub(super) fn block_bytes(format: Format) -> usize {
 /// Bytes of the scales in front of a block.
 pub(super) fn scale_bytes(format: Format) -> usize {
     match format {
-        Format::Q4_0 | Format::Q5_0 | Format::Q8_0 | Format::Q4K | Format::Q5K | Format::Q6K => 2 * PANEL,
+        Format::Iq4Xs => PANEL,
+        Format::Q4_0 | Format::Q5_0 | Format::Q8_0 | Format::Iq4Nl => 2 * PANEL,
+        Format::Q2K | Format::Q3K | Format::Q4K | Format::Q5K | Format::Q6K => 2 * PANEL,
         Format::Q4_1 | Format::Q5_1 => 4 * PANEL,
         Format::F32 | Format::F16 | Format::Bf16 => 0,
     }
 }
 
-/// Bytes of the bits above the fourth.
+/// Bytes of the bits above those of [`low_bytes`].
 pub(super) fn high_bytes(format: Format) -> usize {
     match format {
-        Format::Q5_0 | Format::Q5_1 | Format::Q5K => 64,
+        Format::Q3K | Format::Q5_0 | Format::Q5_1 | Format::Q5K => 64,
         Format::Q6K => 128,
         _ => 0,
     }
 }
 
-/// Bytes of the low four bits, or of all eight.
+/// Bytes of the low two or four bits, or of all eight.
 pub(super) fn low_bytes(format: Format) -> usize {
-    if format == Format::Q8_0 { 64 * GROUPS } else { 32 * GROUPS }
+    low_bits(format) * 8 * GROUPS
+}
+
+/// How many bits of a weight are together.
+pub(super) fn low_bits(format: Format) -> usize {
+    match format {
+        Format::Q2K | Format::Q3K => 2,
+        Format::Q8_0 => 8,
+        _ => 4,
+    }
 }
 
 /// Bytes of one packed panel of 16 rows and `cols` columns.
@@ -104,11 +119,15 @@ pub(super) fn pack_panel(format: Format, rows: &[&[u8]], cols: usize, panel: &mu
 fn pack_super_scales(format: Format, rows: &[&[u8]], superblock: usize, out: &mut [u8]) {
     for (r, row) in rows.iter().enumerate() {
         let block = &row[superblock * format.block_bytes()..];
-        if format == Format::Q6K {
-            out[2 * r..2 * r + 2].copy_from_slice(&block[208..210]);
-        } else {
-            out[2 * r..2 * r + 2].copy_from_slice(&block[0..2]);
-            out[2 * (PANEL + r)..2 * (PANEL + r) + 2].copy_from_slice(&block[2..4]);
+        let at = match format {
+            Format::Q2K => 80,
+            Format::Q3K => 108,
+            Format::Q6K => 208,
+            _ => 0,
+        };
+        out[2 * r..2 * r + 2].copy_from_slice(&block[at..at + 2]);
+        if format.has_min() {
+            out[2 * (PANEL + r)..2 * (PANEL + r) + 2].copy_from_slice(&block[at + 2..at + 4]);
         }
     }
 }
@@ -122,14 +141,13 @@ fn pack_block(format: Format, rows: &[&[u8]], block: usize, out: &mut [u8]) {
             let q = format.group(row, 2 * block + half).q;
             for (j, q) in q.into_iter().enumerate() {
                 let (group, byte) = ((16 * half + j) / 4, 4 * r + j % 4);
-                if format == Format::Q8_0 {
-                    low[64 * group + byte] = q;
-                    continue;
-                }
-                low[64 * (group / 2) + byte] |= (q & 15) << (4 * (group % 2));
+                let bits = low_bits(format);
+                let together = 8 / bits;
+                let lowest = q & (0xff_u8 >> (8 - bits));
+                low[64 * (group / together) + byte] |= lowest << (bits * (group % together));
                 match high.len() {
-                    64 => high[byte] |= (q >> 4) << group,
-                    128 => high[64 * (group / 4) + byte] |= (q >> 4) << (2 * (group % 4)),
+                    64 => high[byte] |= (q >> bits) << group,
+                    128 => high[64 * (group / 4) + byte] |= (q >> bits) << (2 * (group % 4)),
                     _ => {}
                 }
             }
@@ -148,6 +166,15 @@ fn pack_scales(format: Format, row: &[u8], block: usize, r: usize, out: &mut [u8
             let scales = &raw[192 + 2 * (block % 8)..];
             (out[r], out[PANEL + r]) = (scales[0], scales[1]);
         }
+        Format::Q2K => {
+            let pairs = &raw[2 * (block % 8)..];
+            (out[r], out[PANEL + r]) = (pairs[0], pairs[1]);
+        }
+        Format::Q3K => {
+            let scale = |half| three_scale(raw, 2 * (block % 8) + half).cast_unsigned();
+            (out[r], out[PANEL + r]) = (scale(0), scale(1));
+        }
+        Format::Iq4Xs => out[r] = table_scale(raw, block % 8).cast_unsigned(),
         _ => {
             out[2 * r..2 * r + 2].copy_from_slice(&raw[0..2]);
             if format.has_min() {

@@ -47,6 +47,10 @@ fn multiply_rows<L: SimdF32x16>(format: Format, packed: &[u8], rows: Rows<'_>, r
         Format::Q4K => multiply_quantised::<L>(Format::Q4K, packed, rows.quantised, range, out),
         Format::Q5K => multiply_quantised::<L>(Format::Q5K, packed, rows.quantised, range, out),
         Format::Q6K => multiply_quantised::<L>(Format::Q6K, packed, rows.quantised, range, out),
+        Format::Q2K => multiply_quantised::<L>(Format::Q2K, packed, rows.quantised, range, out),
+        Format::Q3K => multiply_quantised::<L>(Format::Q3K, packed, rows.quantised, range, out),
+        Format::Iq4Nl => multiply_quantised::<L>(Format::Iq4Nl, packed, rows.quantised, range, out),
+        Format::Iq4Xs => multiply_quantised::<L>(Format::Iq4Xs, packed, rows.quantised, range, out),
     }
 }
 
@@ -146,7 +150,7 @@ fn add_group<L: SimdF32x16, const R: usize>(
     x: &Tile<R>,
     sums: &mut [L; R],
 ) {
-    let zero = if format == Format::Q8_0 { L::ZERO_OF_BYTES } else { format.zero() };
+    let zero = if format.is_bytes() { L::ZERO_OF_BYTES } else { format.zero() };
     let fours = GROUPS * format.group_len() / BLOCK;
     let together = L::together(format.largest()).min(fours);
     let scales = weights.scales(part);
@@ -163,7 +167,7 @@ fn add_group<L: SimdF32x16, const R: usize>(
             let w = weights.group(four);
             let w = if together > 1 { L::bytes_here(w) } else { w };
             for (partial, q) in partial.iter_mut().zip(&x.q) {
-                let dot_of = if format == Format::Q8_0 { L::dot_bytes } else { L::dot };
+                let dot_of = if format.is_bytes() { L::dot_bytes } else { L::dot };
                 let sum = dot_of(*partial, w, &q.as_chunks::<4>().0[four]);
                 *partial = if together > 1 { L::partial_here(sum) } else { sum };
             }
@@ -175,7 +179,8 @@ fn add_group<L: SimdF32x16, const R: usize>(
     for r in 0..R {
         sums[r] = L::from_ints(dots[r]).mul_add(scales.d.mul(L::splat(x.scale[r])), sums[r]);
         if format.has_min() {
-            sums[r] = scales.m.mul_add(L::splat(x.scaled_sum[r]), sums[r]);
+            let scaled_sum = if fours == GROUPS { x.scaled_sum[r] } else { x.scale[r] * x.half_sums[r][part] as f32 };
+            sums[r] = scales.m.mul_add(L::splat(scaled_sum), sums[r]);
         }
     }
 }
@@ -257,7 +262,12 @@ impl<L: SimdF32x16> Block<'_, L> {
                 let (d, m) = (d.mul(L::from_u8s(&small[0])), m.mul(L::from_u8s(&small[1])));
                 Scales { d, m: L::splat(0.0).sub(m) }
             }
-            Format::Q6K => Scales { d: d.mul(L::from_i8s(&small[part])), m },
+            Format::Q2K => {
+                let (scale, min) = (small[part].map(|pair| pair & 15), small[part].map(|pair| pair >> 4));
+                Scales { d: d.mul(L::from_u8s(&scale)), m: L::splat(0.0).sub(m.mul(L::from_u8s(&min))) }
+            }
+            Format::Q3K | Format::Q6K => Scales { d: d.mul(L::from_i8s(&small[part])), m },
+            Format::Iq4Xs => Scales { d: d.mul(L::from_i8s(&small[0])), m },
             _ => Scales::of_superblock(self.format, self.scales),
         }
     }
@@ -269,13 +279,20 @@ impl<L: SimdF32x16> Block<'_, L> {
         if self.format == Format::Q8_0 {
             return L::bytes(&low[group]);
         }
-        let pair = L::bytes(&low[group / 2]);
-        let four = if group.is_multiple_of(2) { L::and(pair, 15) } else { L::and(L::shift_right(pair, 4), 15) };
         let shifted = |plane: &[u8; 64], left: i32| {
             let plane = L::bytes(plane);
             if left >= 0 { L::shift_left(plane, left) } else { L::shift_right(plane, -left) }
         };
+        if pack::low_bits(self.format) == 2 {
+            let two = L::and(shifted(&low[group / 4], -2 * (group % 4) as i32), 3);
+            // Bit `group` to bit 2.
+            let third = |plane| L::and(shifted(plane, 2 - group as i32), 4);
+            return if self.format == Format::Q3K { L::or(two, third(&high[0])) } else { two };
+        }
+        let pair = L::bytes(&low[group / 2]);
+        let four = if group.is_multiple_of(2) { L::and(pair, 15) } else { L::and(L::shift_right(pair, 4), 15) };
         match self.format {
+            Format::Iq4Nl | Format::Iq4Xs => L::looked_up(four, &Format::TABLE),
             // Bit `group` to bit 4.
             Format::Q5_0 | Format::Q5_1 | Format::Q5K => L::or(four, L::and(shifted(&high[0], 4 - group as i32), 0x10)),
             // Bits `2·(group % 4)` and the next to bits 4 and 5.
@@ -306,27 +323,33 @@ pub(super) fn weight(format: Format, packed: &[u8], lane: usize, col: usize) -> 
     let super_at = superblock.saturating_sub(1) * (pack::super_bytes(format) + 8 * pack::block_bytes(format));
     let high_at = block_at + pack::scale_bytes(format);
     let low_at = high_at + pack::high_bytes(format);
-    let q = if format == Format::Q8_0 {
-        packed[low_at + 64 * group + byte]
-    } else {
-        let four = packed[low_at + 64 * (group / 2) + byte] >> (4 * (group % 2)) & 15;
-        four | match pack::high_bytes(format) {
-            64 => (packed[high_at + byte] >> group & 1) << 4,
-            128 => (packed[high_at + 64 * (group / 4) + byte] >> (2 * (group % 4)) & 3) << 4,
-            _ => 0,
-        }
+    let bits = pack::low_bits(format);
+    let together = 8 / bits;
+    let low = packed[low_at + 64 * (group / together) + byte] >> (bits * (group % together)) & (0xff_u8 >> (8 - bits));
+    let high = match pack::high_bytes(format) {
+        64 => packed[high_at + byte] >> group & 1,
+        128 => packed[high_at + 64 * (group / 4) + byte] >> (2 * (group % 4)) & 3,
+        _ => 0,
     };
+    // Nothing is above eight bits.
+    let q = if bits == 8 { low } else { low | high << bits };
     let (d, m) = match format {
         Format::Q4K | Format::Q5K => {
             let (scale, min) = (packed[block_at + lane], packed[block_at + PANEL + lane]);
             (half(super_at + 2 * lane) * f32::from(scale), -(half(super_at + 2 * (PANEL + lane)) * f32::from(min)))
         }
-        Format::Q6K => {
-            let scale = packed[block_at + PANEL * (group / 4) + lane].cast_signed();
+        Format::Q2K => {
+            let pair = packed[block_at + PANEL * (group / 4) + lane];
+            let (d, m) = (half(super_at + 2 * lane), half(super_at + 2 * (PANEL + lane)));
+            (d * f32::from(pair & 15), -(m * f32::from(pair >> 4)))
+        }
+        Format::Q3K | Format::Q6K | Format::Iq4Xs => {
+            let part = if format.group_len() < BLOCK { group / 4 } else { 0 };
+            let scale = packed[block_at + PANEL * part + lane].cast_signed();
             (half(super_at + 2 * lane) * f32::from(scale), 0.0)
         }
         _ if format.has_min() => (half(block_at + 2 * lane), half(block_at + 2 * (PANEL + lane))),
         _ => (half(block_at + 2 * lane), 0.0),
     };
-    d.mul_add((i32::from(q) - format.zero()) as f32, m)
+    d.mul_add(format.whole(q) as f32, m)
 }

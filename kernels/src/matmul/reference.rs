@@ -30,7 +30,7 @@ fn dot(format: Format, weights: &[u8], x: &Activations, row: usize) -> f32 {
             (d, m) = (weights.d, weights.m);
             for (j, q) in weights.q.into_iter().enumerate() {
                 let x = i32::from(x.q[0][k % 32 + 16 * half + j]);
-                dot += (i32::from(q) - format.zero()) * x;
+                dot += format.whole(q) * x;
                 total += x;
             }
         }

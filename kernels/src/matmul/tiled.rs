@@ -1,6 +1,6 @@
 //! Products of many rows on a matrix unit: the panel is unpacked once, then multiplied tile by tile.
 //!
-//! The unit accumulates over the columns of one scale, 32 (16 of Q6_K, padded with zeros), so that the `f32` sums are those
+//! The unit accumulates over the columns of one scale, 32 (16 of Q2_K, Q3_K and Q6_K, padded with zeros), so that the `f32` sums are those
 //! of [`panel`](super::panel), in the same order.
 
 use std::cell::RefCell;
@@ -60,7 +60,8 @@ fn multiply_tiles<L: SimdF32x16, T: MatrixUnit>(
     for first in range.clone().step_by(ROWS) {
         let left = rows.quantised.tile(first);
         let sums: [L; ROWS] = match format {
-            Format::Q6K => multiply_tile::<L, T, false, 2>(&unit, left, &panel.groups),
+            Format::Q2K => multiply_tile::<L, T, true, 2>(&unit, left, &panel.groups),
+            Format::Q3K | Format::Q6K => multiply_tile::<L, T, false, 2>(&unit, left, &panel.groups),
             _ if format.has_min() => multiply_tile::<L, T, true, 1>(&unit, left, &panel.groups),
             _ => multiply_tile::<L, T, false, 1>(&unit, left, &panel.groups),
         };
@@ -97,7 +98,11 @@ fn multiply_tile<L: SimdF32x16, T: MatrixUnit, const MIN: bool, const PER_BLOCK:
             for (r, sum) in sums.iter_mut().enumerate() {
                 *sum = L::from_i32s(&dots.0[r]).mul_add(d.mul(L::splat(tile.scale[r])), *sum);
                 if MIN {
-                    *sum = m.mul_add(L::splat(tile.scaled_sum[r]), *sum);
+                    let scaled_sum = match PER_BLOCK {
+                        1 => tile.scaled_sum[r],
+                        _ => tile.scale[r] * tile.half_sums[r][(from + i) % PER_BLOCK] as f32,
+                    };
+                    *sum = m.mul_add(L::splat(scaled_sum), *sum);
                 }
             }
         }
@@ -138,6 +143,10 @@ impl Unpacked {
             Format::Q4K => self.unpack_blocks::<L>(Format::Q4K, packed),
             Format::Q5K => self.unpack_blocks::<L>(Format::Q5K, packed),
             Format::Q6K => self.unpack_blocks::<L>(Format::Q6K, packed),
+            Format::Q2K => self.unpack_blocks::<L>(Format::Q2K, packed),
+            Format::Q3K => self.unpack_blocks::<L>(Format::Q3K, packed),
+            Format::Iq4Nl => self.unpack_blocks::<L>(Format::Iq4Nl, packed),
+            Format::Iq4Xs => self.unpack_blocks::<L>(Format::Iq4Xs, packed),
             Format::F32 | Format::F16 | Format::Bf16 => unreachable!("dense weights are not unpacked"),
         }
     }

@@ -249,6 +249,14 @@ impl<const VNNI: bool> SimdF32x16 for Avx2<VNNI> {
     }
 
     #[inline(always)]
+    fn looked_up(x: [__m256i; 2], table: &[u8; 16]) -> [__m256i; 2] {
+        unsafe {
+            let table = _mm256_broadcastsi128_si256(_mm_loadu_si128(table.as_ptr().cast()));
+            [_mm256_shuffle_epi8(table, x[0]), _mm256_shuffle_epi8(table, x[1])]
+        }
+    }
+
+    #[inline(always)]
     fn ints(x: i32) -> [__m256i; 2] {
         [unsafe { _mm256_set1_epi32(x) }; 2]
     }

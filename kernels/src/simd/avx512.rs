@@ -204,6 +204,11 @@ impl SimdF32x16 for Avx512 {
     }
 
     #[inline(always)]
+    fn looked_up(x: __m512i, table: &[u8; 16]) -> __m512i {
+        unsafe { _mm512_shuffle_epi8(_mm512_broadcast_i32x4(_mm_loadu_si128(table.as_ptr().cast())), x) }
+    }
+
+    #[inline(always)]
     fn ints(x: i32) -> __m512i {
         unsafe { _mm512_set1_epi32(x) }
     }

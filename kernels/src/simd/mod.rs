@@ -81,6 +81,8 @@ pub(crate) trait SimdF32x16: Copy {
     /// Shifts pairs of bytes; the caller masks off what comes in from the neighbour.
     fn shift_left(x: Self::Bytes, by: i32) -> Self::Bytes;
     fn shift_right(x: Self::Bytes, by: i32) -> Self::Bytes;
+    /// The entries of a table by bytes below 16.
+    fn looked_up(x: Self::Bytes, table: &[u8; 16]) -> Self::Bytes;
     fn ints(x: i32) -> Self::Ints;
     /// How many dots may be added up between [`SimdF32x16::begin`] and [`SimdF32x16::end`], a power of two or any number, of weights that
     /// are at most `largest`.

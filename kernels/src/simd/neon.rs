@@ -250,6 +250,14 @@ impl SimdF32x16 for Neon {
     }
 
     #[inline(always)]
+    fn looked_up(x: [uint8x16_t; 4], table: &[u8; 16]) -> [uint8x16_t; 4] {
+        unsafe {
+            let table = vld1q_u8(table.as_ptr());
+            four(|i| vqtbl1q_u8(table, x[i]))
+        }
+    }
+
+    #[inline(always)]
     fn ints(x: i32) -> [int32x4_t; 4] {
         [unsafe { vdupq_n_s32(x) }; 4]
     }

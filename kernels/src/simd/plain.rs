@@ -168,6 +168,11 @@ impl SimdF32x16 for Plain {
     }
 
     #[inline(always)]
+    fn looked_up(x: [u8; 64], table: &[u8; 16]) -> [u8; 64] {
+        x.map(|x| table[usize::from(x & 15)])
+    }
+
+    #[inline(always)]
     fn ints(x: i32) -> [i32; 16] {
         [x; 16]
     }
