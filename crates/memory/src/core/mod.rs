@@ -32,6 +32,7 @@ pub(crate) mod search;
 pub(crate) mod session;
 pub(crate) mod settings;
 pub(crate) mod span;
+pub mod study;
 pub(crate) mod suggest;
 pub(crate) mod support;
 pub(crate) mod trace;
