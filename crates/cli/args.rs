@@ -45,6 +45,8 @@ pub enum Command {
     Ask(Ask),
     /// Read documents and conversations into a corpus and memorise them
     Ingest(Ingest),
+    /// Train the model's reader on a corpus: questions from its documents, an adapter beside it
+    Train(Train),
     /// List, show and remove corpora
     #[command(arg_required_else_help = true)]
     Corpus {
@@ -240,6 +242,33 @@ pub struct SearchChoice {
     /// Tokens of retrieved pages in one prompt [default: half of the model's context]
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub evidence_tokens: Option<usize>,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct Train {
+    /// Corpus to learn from
+    #[arg(long, value_name = "NAME")]
+    pub corpus: String,
+    /// Questions to write; some of them are dropped
+    #[arg(long, default_value_t = 300, value_name = "N", value_parser = at_least_one)]
+    pub questions: usize,
+    /// Steps of training [default: every example twice]
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    pub steps: Option<usize>,
+    /// Seed of the choice of texts and answers
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    pub seed: u64,
+    /// Begin with the model's own adapter, not with the one that the corpus has
+    #[arg(long)]
+    pub anew: bool,
+    /// Do not ask for confirmation; needed where there is no terminal to ask at
+    #[arg(long)]
+    pub yes: bool,
+    /// Copy the training examples to this file: they hold text of the documents
+    #[arg(long, value_name = "FILE")]
+    pub keep_data: Option<PathBuf>,
+    #[command(flatten)]
+    pub models: ModelFlags,
 }
 
 #[derive(Debug, Subcommand)]

@@ -5,6 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::Result;
+use launch::corpus_adapter::reader_of;
 use launch::{absolute, eprintln, shown};
 use memory::Session;
 use sources::{Changes, Watch};
@@ -67,12 +68,20 @@ pub fn remove_gone(writer: &mut Writer, paths: &[PathBuf], documents: &Documents
     for root in missing {
         eprintln!("{} is gone; its documents stay", root.display());
     }
+    let mut removed = false;
     for document in writer.documents()? {
         if !roots.iter().any(|root| is_below(root, &document.path)) || !is_gone(&document.path, documents) {
             continue;
         }
         when_free(|| writer.remove_document(document.id))?;
         eprintln!("removed {}", shown(&document.path));
+        removed = true;
+    }
+    if removed && reader_of(writer).exists() {
+        let name = writer.name();
+        eprintln!(
+            "hint: the adapter of {name} has learned from removed documents; memlocal train --corpus {name} --anew replaces it"
+        );
     }
     Ok(())
 }

@@ -8,6 +8,7 @@
 
 pub mod choose;
 pub mod config_file;
+pub mod corpus_adapter;
 pub mod failure;
 pub mod flags;
 pub mod home;
