@@ -45,7 +45,13 @@ pub enum Command {
     Ask(Ask),
     /// Read documents and conversations into a corpus and memorise them
     Ingest(Ingest),
-    /// Train the model's reader on a corpus: questions from its documents, an adapter beside it
+    /// Train the model to read short answers out of one corpus, and keep the adapter beside it
+    ///
+    /// The model writes questions whose answers are spans of the documents. Those that the model, shown the text alone, does
+    /// not answer with the same span are dropped. A LoRA adapter is trained on the rest, and kept if it answers questions that
+    /// were held out no worse. Nothing else trains anything. Time and memory are printed before it begins; a run that was
+    /// stopped goes on with the same command. The adapter is used with --adapter corpus, and is deleted with the corpus and
+    /// when a document that it has learned from is replaced or removed.
     Train(Train),
     /// List, show and remove corpora
     #[command(arg_required_else_help = true)]
@@ -249,7 +255,7 @@ pub struct Train {
     /// Corpus to learn from
     #[arg(long, value_name = "NAME")]
     pub corpus: String,
-    /// Questions to write; some of them are dropped
+    /// Questions to write; many of them are dropped
     #[arg(long, default_value_t = 300, value_name = "N", value_parser = at_least_one)]
     pub questions: usize,
     /// Steps of training [default: every example twice]
@@ -258,7 +264,7 @@ pub struct Train {
     /// Seed of the choice of texts and answers
     #[arg(long, default_value_t = 0, value_name = "N")]
     pub seed: u64,
-    /// Begin with the model's own adapter, not with the one that the corpus has
+    /// Begin with the adapter that the model comes with, not with the one that the corpus has
     #[arg(long)]
     pub anew: bool,
     /// Do not ask for confirmation; needed where there is no terminal to ask at

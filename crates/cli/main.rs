@@ -61,6 +61,12 @@ fn run(mut args: Args) -> Result<ExitCode> {
         launch::set_up_cpu(global)?;
     }
     match &mut args.command {
+        Command::Ask(Ask { models, engine, .. })
+        | Command::Ingest(Ingest { models, engine, .. })
+        | Command::Serve(Serve { models, engine, .. }) => choose::first_run(models, engine, global)?,
+        _ => {}
+    }
+    match &mut args.command {
         Command::Ask(Ask { models, documents, .. }) => {
             corpus_adapter::resolve(models, documents.corpus.as_deref(), global)?;
         }
@@ -70,12 +76,6 @@ fn run(mut args: Args) -> Result<ExitCode> {
         Command::Serve(Serve { models, .. }) | Command::Mcp(Mcp { models, .. }) => {
             corpus_adapter::resolve(models, None, global)?;
         }
-        _ => {}
-    }
-    match &mut args.command {
-        Command::Ask(Ask { models, engine, .. })
-        | Command::Ingest(Ingest { models, engine, .. })
-        | Command::Serve(Serve { models, engine, .. }) => choose::first_run(models, engine, global)?,
         _ => {}
     }
     match &args.command {

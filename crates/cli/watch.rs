@@ -35,12 +35,23 @@ pub fn follow(mut watch: Watch, ingest: &Ingest, corpora: &Corpora, session: &Se
             continue;
         }
         let mut writer = when_free(|| corpora.open_writer(&ingest.corpus))?;
+        let had_adapter = reader_of(&writer).exists();
         let mut documents = Documents::of(changed);
         fill(&mut writer, &mut documents, session)?;
         if ingest.delete {
             remove_gone(&mut writer, &ingest.paths, &documents)?;
         }
+        report_deleted_adapter(had_adapter, &writer);
         print_content(&writer)?;
+    }
+}
+
+/// Says that the adapter of a corpus was deleted with a text that it had learned from.
+pub fn report_deleted_adapter(was_there: bool, writer: &Writer) {
+    if was_there && !reader_of(writer).exists() {
+        let name = writer.name();
+        eprintln!("the adapter of {name} was deleted, since it had learned from replaced or removed documents");
+        eprintln!("hint: memlocal train --corpus {name} makes another");
     }
 }
 
@@ -68,20 +79,12 @@ pub fn remove_gone(writer: &mut Writer, paths: &[PathBuf], documents: &Documents
     for root in missing {
         eprintln!("{} is gone; its documents stay", root.display());
     }
-    let mut removed = false;
     for document in writer.documents()? {
         if !roots.iter().any(|root| is_below(root, &document.path)) || !is_gone(&document.path, documents) {
             continue;
         }
         when_free(|| writer.remove_document(document.id))?;
         eprintln!("removed {}", shown(&document.path));
-        removed = true;
-    }
-    if removed && reader_of(writer).exists() {
-        let name = writer.name();
-        eprintln!(
-            "hint: the adapter of {name} has learned from removed documents; memlocal train --corpus {name} --anew replaces it"
-        );
     }
     Ok(())
 }

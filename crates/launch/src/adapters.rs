@@ -93,7 +93,7 @@ fn declared(flags: &ModelFlags) -> Result<Vec<(&str, &Path)>> {
             AdapterFlag::At { name, path } => (name, path),
             AdapterFlag::None => continue,
             AdapterFlag::Corpus(_) => {
-                let hint = "name it by its path: --adapter reader=DATA/corpora/NAME/adapters/reader";
+                let hint = "name it by its path: --adapter reader=DATA/corpora/NAME/trained/reader";
                 return Err(refusal(
                     format!("--adapter {flag} is for `ask`, `ingest`, `serve`, `mcp` and `train`"),
                     hint,
