@@ -48,7 +48,7 @@ fn killed_at(home: &Home, words: &[&str], file: &Path) -> Said {
 fn an_adapter_is_trained_used_refused_for_others_and_deleted() {
     let Some(home) = ingested("train", &TEXTS) else { return };
     let trained = home.data().join("corpora/pell/trained");
-    let ask = ["ask", "When was the bell cast?", "--corpus", "pell", "--adapter", "corpus", "--method", "quick"];
+    let ask = ["ask", "When was the bell cast?", "--corpus", "pell", "--adapter", "corpus", "--method", "rag"];
     home.run(&ask).is_error(&[
         "error: there is no adapter beside the corpus pell",
         "hint: memlocal train --corpus pell makes one",

@@ -130,7 +130,7 @@ impl<'a> Training<'a> {
         let reasons = study.dropped.named().into_iter().filter(|(_, count)| *count > 0);
         let reasons: Vec<String> = reasons.map(|(reason, count)| format!("{count} {reason}")).collect();
         let proposed = counted(study.proposed(), "question");
-        eprintln!("kept {} of {proposed}; dropped: {}", study.kept(), reasons.join(", "));
+        eprintln!("kept {} of {proposed}; dropped: {}", study.kept(), reasons.join("; "));
         let (training, held_out) = study.examples();
         if study.kept() < MIN_QUESTIONS || held_out.is_empty() || training.is_empty() {
             return Err(too_few(study.kept(), "questions passed the checks"));

@@ -68,7 +68,7 @@ fn good(text: &str, answer: &str) -> String {
 }
 
 #[test]
-fn every_question_has_its_block_and_one_block_without_the_answer() {
+fn every_question_has_its_block_and_some_have_one_without_the_answer() {
     let study = study(good, None, 1);
     assert!(study.kept() > 8, "{:?}", study.dropped);
     let (training, held_out) = study.examples();
@@ -76,8 +76,7 @@ fn every_question_has_its_block_and_one_block_without_the_answer() {
     let (without, with): (Vec<&Example>, Vec<&Example>) =
         all.iter().partition(|example| example.answer == reading::NOT_FOUND);
     assert_eq!(with.len(), study.kept());
-    // Words that every document has are answers without a counterpart.
-    assert!(without.len() > with.len() / 2, "{} of {}", without.len(), with.len());
+    assert!(!without.is_empty() && without.len() < with.len() / 2, "{} of {}", without.len(), with.len());
     for example in &with {
         assert!(example.passages.iter().any(|(_, text)| text.contains(&example.answer)), "{example:?}");
     }

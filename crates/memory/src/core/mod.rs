@@ -6,6 +6,7 @@ pub(crate) mod answer;
 pub(crate) mod by_terms;
 pub(crate) mod choices;
 pub(crate) mod cite;
+mod cloze;
 pub(crate) mod dates;
 pub(crate) mod embed;
 pub(crate) mod error;

@@ -1,10 +1,13 @@
-//! Training examples for the reader from a corpus: questions that the model writes about spans of its documents.
+//! Training examples for the reader from a corpus: questions about spans of its documents.
 //!
-//! A question is kept if the reader, shown its block alone, gives the span back (round-trip filtering: Alberti et al. 2019,
-//! arXiv 1906.05416). Each kept question has one example with its block, some with distractors beside it, and one with a
-//! block that BM25 ranks high for it but that does not hold the answer.
+//! A model with the profile [`Profile::Paper`] writes the question; a smaller one does not write questions that a given span
+//! answers, so its questions are sentences with a question word ([`cloze`]). A question is kept if the reader, shown its block
+//! alone, gives the span back (round-trip filtering: Alberti et al. 2019, arXiv 1906.05416). Each kept question has one example
+//! with its block, some with distractors beside it, and some questions one more with a block that BM25 ranks high for it but
+//! that does not hold the answer.
 
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 use std::sync::Arc;
 
 use calls::{AdapterChoice, Agent, Call, OutputFormat, Prompt, Sampling, Stability, reading};
@@ -12,6 +15,7 @@ use futures_util::future::try_join_all;
 use serde_json::{Value, json};
 use store::Corpus;
 
+use crate::core::cloze;
 use crate::core::error::Result;
 use crate::core::profile::Profile;
 use crate::core::random::Random;
@@ -35,6 +39,10 @@ const DISTRACTED: usize = 3;
 
 const DISTRACTORS: usize = 2;
 
+/// One question in so many has an example whose block does not hold the answer, about as in the training of the model's own
+/// reader: with more, readers abstain too often.
+const WITHOUT_ANSWER: usize = 4;
+
 const MAX_QUESTION_TOKENS: usize = 48;
 const MAX_ANSWER_TOKENS: usize = 64;
 
@@ -45,12 +53,6 @@ const TASK: &str = "\
 You write a question about TEXT whose answer is ANSWER.
 - Use the words of TEXT. Name people, things and places as TEXT does.
 - The question does not contain ANSWER. It is one short line and ends with a question mark.";
-
-/// The worked example of small models.
-const EXAMPLE: [&str; 2] = [
-    "TEXT\nThe keeper Ada Brook bought a new lamp for the lighthouse of Pell in 1911. It came from Paris.\n\nANSWER\n1911\n\nQUESTION",
-    "When did Ada Brook buy a new lamp for the lighthouse?",
-];
 
 /// Some passages with a question, and its answer in them ([`reading::NOT_FOUND`] if they hold none).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -85,7 +87,7 @@ impl Example {
 /// Proposals that gave no question, by reason.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Dropped {
-    /// The reply was cut or has no question mark.
+    /// The reply was cut or has no question mark, or the sentence of a cloze question is too long or too short.
     pub no_question: usize,
     /// The question contains its answer.
     pub contains_answer: usize,
@@ -130,6 +132,13 @@ struct Block {
     held_out: bool,
 }
 
+/// A span of a block as an answer.
+struct Proposal {
+    block: usize,
+    span: Range<usize>,
+    shape: Shape,
+}
+
 struct Kept {
     block: usize,
     question: String,
@@ -139,8 +148,8 @@ struct Kept {
 /// Questions about a corpus, in the making.
 pub struct Study {
     blocks: Vec<Block>,
-    /// Block and span, in the order in which they are tried.
-    proposals: Vec<(usize, String)>,
+    /// In the order in which they are tried.
+    proposals: Vec<Proposal>,
     next: usize,
     seed: u64,
     known: HashSet<String>,
@@ -165,14 +174,14 @@ impl Study {
         random.shuffle(&mut blocks);
         let held_out = blocks.len().div_ceil(HELD_OUT).min(blocks.len() / 2);
         blocks.iter_mut().take(held_out).for_each(|block| block.held_out = true);
-        let mut spans: Vec<(usize, usize, String)> = Vec::new();
-        for (at, block) in blocks.iter().enumerate() {
-            let found = spans_of(&block.text, &mut random);
-            spans.extend(found.into_iter().enumerate().map(|(round, span)| (round, at, span)));
+        let mut rounds: Vec<(usize, Proposal)> = Vec::new();
+        for (block, Block { text, .. }) in blocks.iter().enumerate() {
+            let found = spans_of(text, &mut random).into_iter();
+            rounds.extend(found.map(|(span, shape)| Proposal { block, span, shape }).enumerate());
         }
         // Every block has its first question before one has its second. Stable: held-out blocks are first in each round.
-        spans.sort_by_key(|(round, ..)| *round);
-        let proposals = spans.into_iter().map(|(_, at, span)| (at, span)).take(most).collect();
+        rounds.sort_by_key(|(round, _)| *round);
+        let proposals = rounds.into_iter().map(|(_, proposal)| proposal).take(most).collect();
         let (known, kept) = (HashSet::new(), Vec::new());
         Ok(Study { blocks, proposals, next: 0, seed, known, kept, dropped: Dropped::default() })
     }
@@ -199,10 +208,11 @@ impl Study {
     pub async fn advance(&mut self, most: usize, session: &Session<'_>) -> Result<()> {
         let end = (self.next + most).min(self.proposals.len());
         let proposals = &self.proposals[self.next..end];
-        let written = try_join_all(proposals.iter().map(|(at, span)| write(&self.blocks[*at].text, span, session)));
+        let written = try_join_all(proposals.iter().map(|one| write(&self.blocks[one.block].text, one, session)));
         let mut asked = Vec::new();
-        for ((at, span), question) in proposals.iter().zip(written.await?) {
-            let block = &self.blocks[*at];
+        for (proposal, question) in proposals.iter().zip(written.await?) {
+            let block = &self.blocks[proposal.block];
+            let span = &block.text[proposal.span.clone()];
             let Some(question) = question else {
                 self.dropped.no_question += 1;
                 continue;
@@ -214,7 +224,7 @@ impl Study {
             } else if !self.known.insert(normal_form(&question)) {
                 self.dropped.repeated += 1;
             } else {
-                asked.push(Kept { block: *at, question, answer: span.clone() });
+                asked.push(Kept { block: proposal.block, question, answer: span.to_owned() });
             }
         }
         let users: Vec<String> = asked.iter().map(|kept| self.example(kept, &[]).user()).collect();
@@ -247,7 +257,7 @@ impl Study {
             random.shuffle(&mut example.passages);
             let examples = if self.blocks[kept.block].held_out { &mut held_out } else { &mut training };
             examples.push(example);
-            if let Some(other) = without.first() {
+            if let Some(other) = without.first().filter(|_| random.below(WITHOUT_ANSWER) == 0) {
                 let Block { heading, text, .. } = &self.blocks[*other];
                 let passages = vec![(heading.clone(), text.clone())];
                 let answer = reading::NOT_FOUND.to_owned();
@@ -299,31 +309,30 @@ pub async fn score_reader(lines: &[Value], session: &Session<'_>) -> Result<Scor
 }
 
 /// Spans of a block that can be answers: names, numbers, dates, quotations and noun phrases, in a seeded order, none within another.
-fn spans_of(text: &str, random: &mut Random) -> Vec<String> {
+fn spans_of(text: &str, random: &mut Random) -> Vec<(Range<usize>, Shape)> {
     let mut found = grounding::candidates("", &[text], grounding::MOST);
     found.retain(|candidate| !matches!(candidate.shape, Shape::Clause) && normal_form(&candidate.text).len() > 1);
     // Names and values before words and phrases: they are better answers.
     found.sort_by_key(|candidate| matches!(candidate.shape, Shape::Word | Shape::Phrase));
-    let mut kept: Vec<grounding::Candidate> = Vec::new();
+    let mut kept: Vec<(Range<usize>, Shape)> = Vec::new();
     for candidate in found {
-        let overlaps = |other: &grounding::Candidate| {
-            candidate.places.iter().any(|place| other.places.iter().any(|known| known.overlaps(place)))
-        };
+        let Some(place) = candidate.places.first() else { continue };
+        let overlaps = |(other, _): &(Range<usize>, Shape)| other.start < place.end && place.start < other.end;
         if kept.len() < SPANS && !kept.iter().any(overlaps) {
-            kept.push(candidate);
+            kept.push((place.start..place.end, candidate.shape));
         }
     }
     random.shuffle(&mut kept);
-    kept.into_iter().map(|candidate| candidate.text).collect()
+    kept
 }
 
-/// The question, or `None` if the reply has none.
-async fn write(text: &str, span: &str, session: &Session<'_>) -> Result<Option<String>> {
-    let agent = Agent::Responder;
-    let mut prompt = Prompt::new().system(TASK);
-    if session.profile(agent) == Profile::Small {
-        prompt = prompt.user(Stability::Static, EXAMPLE[0]).assistant(EXAMPLE[1]);
+/// The question, or `None` if there is none.
+async fn write(text: &str, proposal: &Proposal, session: &Session<'_>) -> Result<Option<String>> {
+    if session.profile(Agent::Responder) == Profile::Small {
+        return Ok(cloze::question(text, proposal.span.clone(), proposal.shape));
     }
+    let span = &text[proposal.span.clone()];
+    let prompt = Prompt::new().system(TASK);
     let prompt = prompt.user(Stability::Volatile, format!("TEXT\n{text}\n\nANSWER\n{span}\n\nQUESTION"));
     let ask = ask(WRITE, prompt, MAX_QUESTION_TOKENS);
     let call = Call { sampling: Sampling::GREEDY, ..session.call(ask, OutputFormat::Text) };
@@ -399,10 +408,11 @@ mod tests {
     fn names_and_values_are_proposed_and_none_overlaps_another() {
         let text = "On 7 May 1911 Ada Brook paid 900 crowns for a lamp in Paris.";
         let spans = spans_of(text, &mut Random::new(1));
+        let spans: Vec<&str> = spans.into_iter().map(|(span, _)| &text[span]).collect();
         for want in ["Ada Brook", "Paris"] {
             assert!(spans.iter().any(|span| span.contains(want)), "{want} is not in {spans:?}");
         }
-        let once = |span: &String| spans.iter().filter(|other| other.contains(span.as_str())).count() == 1;
+        let once = |span: &&str| spans.iter().filter(|other| other.contains(span)).count() == 1;
         assert!(spans.iter().all(once), "{spans:?}");
     }
 }
