@@ -80,7 +80,10 @@ fn check_documents(corpora: &Corpora, trained: &Corpus) -> Result<()> {
     }
     std::fs::remove_dir_all(trained.trained())?;
     let hint = format!("train again: memlocal train --corpus {name}");
-    Err(refusal(format!("documents of {name} were replaced or removed during training, so the adapter was deleted"), hint))
+    Err(refusal(
+        format!("documents of {name} were replaced or removed during training, so the adapter was deleted"),
+        hint,
+    ))
 }
 
 fn digests(corpus: &Corpus) -> Result<Vec<String>> {

@@ -181,8 +181,7 @@ impl Course<'_> {
         }
         let steps = self.steps.unwrap_or((EPOCHS * training.groups.len()).div_ceil(BATCH));
         let warm_up = WARM_UP.min(steps / 2);
-        let optimiser =
-            Settings { rate: RATE, warm_up, steps, decay: Decay::Linear, weight_decay: 0.01, clip: 1.0 };
+        let optimiser = Settings { rate: RATE, warm_up, steps, decay: Decay::Linear, weight_decay: 0.01, clip: 1.0 };
         let options = Options {
             folder: folder.to_owned(),
             base: self.base.clone(),
@@ -197,8 +196,7 @@ impl Course<'_> {
             evaluate_every: usize::MAX,
             stop_after: None,
         };
-        let mut lessons =
-            Supervised { training: &training, batch: BATCH, pass_tokens: PASS_TOKENS, seed: self.seed };
+        let mut lessons = Supervised { training: &training, batch: BATCH, pass_tokens: PASS_TOKENS, seed: self.seed };
         let began = Instant::now();
         let outcome = ::train::run::train(&base.network, &mut lessons, None, &options, say)?;
         let step = began.elapsed().div_f64(steps as f64);
