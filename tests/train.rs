@@ -9,7 +9,7 @@ use std::time::Duration;
 use test_support::home::{Home, Said, calls};
 
 /// Paragraphs of one document.
-const TEXTS: [&str; 12] = [
+const TEXTS: [&str; 15] = [
     "The lighthouse of Pell was built in 1871 by the engineer Martha Quill. It is 34 metres high and is on Gannet Rock.",
     "The keeper Ada Brook bought a new lamp in Paris in May 1911. She paid 900 crowns for it at the shop of Louis Ferrand.",
     "The ferry Saint Brannoc sailed from Pell to Harwick every Tuesday. Its captain was Tobias Venn, who came from Norway.",
@@ -22,6 +22,9 @@ const TEXTS: [&str; 12] = [
     "The railway from Harwick to Doncaster was finished in 1889. Its bridge over the river Tarn has seven arches of granite.",
     "The bell of the church of Pell was cast in Antwerp in 1644. It weighs 800 kilograms and is called Old Marten.",
     "The botanist Clara Winslow found the sea orchid on Gannet Rock in 1907. She named it after her sister Beatrice.",
+    "The smith Hugo Dahl forged the gates of the harbour in 1925. They weigh 1,400 kilograms and show two herons.",
+    "In August 1899 the swimmer Nora Finch crossed the bay of Harwick in 75 minutes. The prize was a silver cup.",
+    "The library of Doncaster keeps the diary of Tobias Venn. He wrote it between 1880 and 1904 in Norwegian.",
 ];
 
 const TRAIN: [&str; 8] = ["train", "--corpus", "pell", "--questions", "72", "--steps", "2", "--yes"];
@@ -55,9 +58,9 @@ fn an_adapter_is_trained_used_refused_for_others_and_deleted() {
     ]);
 
     let killed = killed_at(&home, &TRAIN, &trained.join("work/plan.json"));
-    assert!(killed.err.starts_with("about ") && killed.err.contains(" to write 72 questions, "), "{}", killed.err);
-    assert!(killed.err.contains(" to train; ") && killed.err.contains("MiB of memory\n"), "{}", killed.err);
-    assert!(killed.err.contains(" of 72 questions; dropped: "), "{}", killed.err);
+    assert!(killed.err.starts_with("about ") && killed.err.contains(" questions, "), "{}", killed.err);
+    assert!(killed.err.contains(" to train; ") && killed.err.contains(" GiB of memory\n"), "{}", killed.err);
+    assert!(killed.err.contains(" questions; dropped: "), "{}", killed.err);
 
     let done = home.run(&TRAIN);
     assert_eq!(done.code, 0, "{done:?}");

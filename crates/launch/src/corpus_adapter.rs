@@ -50,8 +50,9 @@ pub fn check_base(adapter: &Path, model: &str, corpus: &str) -> Result<()> {
         return Ok(());
     }
     let trained_for = trained_for.as_str().unwrap_or("an unknown model");
-    let hint =
-        format!("--model {trained_for}, or make one for this model: memlocal train --corpus {corpus} --anew --model {model}");
+    let hint = format!(
+        "--model {trained_for}, or make one for this model: memlocal train --corpus {corpus} --anew --model {model}"
+    );
     Err(refusal(format!("the adapter of the corpus {corpus} is for {trained_for}, not for {model}"), hint))
 }
 
@@ -74,9 +75,8 @@ pub fn private<'a>(models: &'a ModelFlags, global: &GlobalFlags) -> Result<Optio
     let folder = home::folder(global)?;
     let private: Vec<PathBuf> =
         ["corpora", "tenants"].iter().filter_map(|name| fs::canonicalize(folder.join(name)).ok()).collect();
-    let is_private = |path: &&Path| {
-        fs::canonicalize(path).is_ok_and(|path| private.iter().any(|folder| path.starts_with(folder)))
-    };
+    let is_private =
+        |path: &&Path| fs::canonicalize(path).is_ok_and(|path| private.iter().any(|folder| path.starts_with(folder)));
     let paths = models.adapters.iter().filter_map(|flag| match flag {
         AdapterFlag::At { path, .. } => Some(path.as_path()),
         AdapterFlag::None | AdapterFlag::Corpus(_) => None,
