@@ -26,4 +26,5 @@ mod secrets;
 mod serve;
 mod settings;
 mod timing;
+mod train;
 mod zoom_out;

@@ -5,6 +5,7 @@
 mod asking;
 mod managing;
 mod serving;
+mod training;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -16,6 +17,7 @@ use launch::flags::{GlobalFlags, STYLES};
 pub use asking::{Ask, Ingest, MethodChoice};
 pub use managing::{Bundle, BundleCommand, Corpus, Doctor, Keys, Methods, Models};
 pub use serving::{LoadChoice, Mcp, Serve};
+pub use training::Train;
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -41,6 +43,14 @@ pub enum Command {
     Ask(Ask),
     /// Read documents and conversations into a corpus and memorise them
     Ingest(Ingest),
+    /// Train the model to read short answers out of one corpus, and keep the adapter beside it
+    ///
+    /// The model writes questions whose answers are spans of the documents. Those that the model, shown the text alone, does
+    /// not answer with the same span are dropped. A LoRA adapter is trained on the rest, and kept if it answers questions that
+    /// were held out no worse. Nothing else trains anything. Time and memory are printed before it begins; a run that was
+    /// stopped goes on with the same command. The adapter is used with --adapter corpus, and is deleted with the corpus and
+    /// when a document that it has learned from is replaced or removed.
+    Train(Train),
     /// List, show and remove corpora
     #[command(arg_required_else_help = true)]
     Corpus {

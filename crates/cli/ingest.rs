@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use calls::{Priority, TenantId, WorkflowId};
 use launch::Backend;
+use launch::corpus_adapter::reader_of;
 use launch::failure::skipped_some;
 use launch::flags::GlobalFlags;
 use launch::home;
@@ -42,10 +43,12 @@ pub fn run(ingest: &Ingest, global: &GlobalFlags) -> Result<ExitCode> {
         priority: Priority::Bulk,
         on_text: None,
     };
+    let had_adapter = reader_of(&writer).exists();
     fill(&mut writer, &mut documents, &session)?;
     if ingest.delete {
         watch::remove_gone(&mut writer, &ingest.paths, &documents)?;
     }
+    watch::report_deleted_adapter(had_adapter, &writer);
     print_content(&writer)?;
     drop(writer);
     if let Some(seen) = seen {

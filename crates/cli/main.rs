@@ -18,15 +18,16 @@ mod models;
 mod serve;
 mod settings;
 mod shelf;
+mod train;
 mod watch;
 
 use std::process::ExitCode;
 
 use anyhow::Result;
 use launch::config_file::Sections;
-use launch::{choose, config_file, failure, shell};
+use launch::{choose, config_file, corpus_adapter, failure, shell};
 
-use args::{Args, Ask, Command, Ingest, Serve};
+use args::{Args, Ask, Command, Ingest, Mcp, Serve, Train};
 
 #[global_allocator]
 static MEMORY: kernels::memory::LargePages = kernels::memory::LargePages;
@@ -65,9 +66,22 @@ fn run(mut args: Args) -> Result<ExitCode> {
         | Command::Serve(Serve { models, engine, .. }) => choose::first_run(models, engine, global)?,
         _ => {}
     }
+    match &mut args.command {
+        Command::Ask(Ask { models, documents, .. }) => {
+            corpus_adapter::resolve(models, documents.corpus.as_deref(), global)?;
+        }
+        Command::Ingest(Ingest { models, corpus, .. }) | Command::Train(Train { models, corpus, .. }) => {
+            corpus_adapter::resolve(models, Some(corpus), global)?;
+        }
+        Command::Serve(Serve { models, .. }) | Command::Mcp(Mcp { models, .. }) => {
+            corpus_adapter::resolve(models, None, global)?;
+        }
+        _ => {}
+    }
     match &args.command {
         Command::Ask(ask) => return ask::run(ask, global),
         Command::Ingest(ingest) => return ingest::run(ingest, global),
+        Command::Train(train) => return train::run(train, global),
         Command::Corpus { command } => return corpus::run(command, global),
         Command::Methods { command } => return methods::run(command),
         Command::Models { command } => return models::run(command, global),

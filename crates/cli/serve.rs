@@ -12,7 +12,7 @@ use launch::eprintln;
 use launch::failure::refusal;
 use launch::flags::{EndpointFlags, GlobalFlags, ModelFlags};
 use launch::output::{Log, print_line};
-use launch::{Backend, home, pdf_child, prefixes_need_local_engine};
+use launch::{Backend, corpus_adapter, home, pdf_child, prefixes_need_local_engine};
 use server::{Config, Keys, KeysError, KeysFile, LoadModels, Server};
 use tokio::runtime::{Builder, Runtime};
 
@@ -31,6 +31,13 @@ pub fn run(serve: &Serve, global: &GlobalFlags) -> Result<ExitCode> {
             "make a key with `memlocal keys add NAME`, or serve on 127.0.0.1",
         ));
     }
+    let private_adapter = corpus_adapter::private(&serve.models, global)?;
+    if let Some(path) = private_adapter.filter(|_| keys.keys().is_some()) {
+        return Err(refusal(
+            format!("{} was trained on a private corpus, and every holder of a key would ask with it", path.display()),
+            "serve without keys on 127.0.0.1, or without this --adapter",
+        ));
+    }
     if serve.engine.engine.is_some() && serve.keep_prefixes {
         return Err(prefixes_need_local_engine());
     }
@@ -43,6 +50,7 @@ pub fn run(serve: &Serve, global: &GlobalFlags) -> Result<ExitCode> {
         loopback_only: serve.host.is_loopback(),
         keys: Some(keys),
         operator: serve.operator.clone(),
+        private_adapter: private_adapter.is_some(),
         max_requests: serve.max_requests,
         rate: serve.rate,
         max_body_bytes: serve.max_body,

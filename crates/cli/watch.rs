@@ -5,6 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::Result;
+use launch::corpus_adapter::reader_of;
 use launch::{absolute, eprintln, shown};
 use memory::Session;
 use sources::{Changes, Watch};
@@ -34,12 +35,23 @@ pub fn follow(mut watch: Watch, ingest: &Ingest, corpora: &Corpora, session: &Se
             continue;
         }
         let mut writer = when_free(|| corpora.open_writer(&ingest.corpus))?;
+        let had_adapter = reader_of(&writer).exists();
         let mut documents = Documents::of(changed);
         fill(&mut writer, &mut documents, session)?;
         if ingest.delete {
             remove_gone(&mut writer, &ingest.paths, &documents)?;
         }
+        report_deleted_adapter(had_adapter, &writer);
         print_content(&writer)?;
+    }
+}
+
+/// Says that the adapter of a corpus was deleted with a text that it had learned from.
+pub fn report_deleted_adapter(was_there: bool, writer: &Writer) {
+    if was_there && !reader_of(writer).exists() {
+        let name = writer.name();
+        eprintln!("the adapter of {name} was deleted, since it had learned from replaced or removed documents");
+        eprintln!("hint: memlocal train --corpus {name} makes another");
     }
 }
 

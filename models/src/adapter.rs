@@ -44,6 +44,18 @@ impl Adapter {
         Ok(adapter)
     }
 
+    /// Writes the adapter that a model of `manifests/` comes with to a folder, in PEFT's format; false if it has none.
+    ///
+    /// # Errors
+    /// Those of writing.
+    pub fn write_reader_of(name: &str, folder: &Path) -> std::io::Result<bool> {
+        let Some((_, config, weights)) = READERS.iter().find(|(known, ..)| *known == name) else { return Ok(false) };
+        std::fs::create_dir_all(folder)?;
+        std::fs::write(folder.join(CONFIG), config)?;
+        std::fs::write(folder.join(WEIGHTS), weights)?;
+        Ok(true)
+    }
+
     /// The files that [`Adapter::open_for`] reads.
     pub fn files(path: &Path) -> Vec<PathBuf> {
         let extension = path.extension().and_then(|extension| extension.to_str());

@@ -89,7 +89,17 @@ impl ModelFlags {
 fn declared(flags: &ModelFlags) -> Result<Vec<(&str, &Path)>> {
     let mut declared: Vec<(&str, &Path)> = Vec::new();
     for flag in &flags.adapters {
-        let AdapterFlag::At { name, path } = flag else { continue };
+        let (name, path) = match flag {
+            AdapterFlag::At { name, path } => (name, path),
+            AdapterFlag::None => continue,
+            AdapterFlag::Corpus(_) => {
+                let hint = "name it by its path: --adapter reader=DATA/corpora/NAME/trained/reader";
+                return Err(refusal(
+                    format!("--adapter {flag} is for `ask`, `ingest`, `serve`, `mcp` and `train`"),
+                    hint,
+                ));
+            }
+        };
         if declared.iter().any(|(known, _)| known == name) {
             let hint = "give every adapter a name of its own: --adapter NAME=PATH";
             return Err(refusal(format!("there are two adapters {name}"), hint));
@@ -167,7 +177,7 @@ pub(crate) fn load(
 /// Whether models have the adapters that they come with: not with `--adapter none`, nor if another one has that name.
 fn comes_with_adapters(flags: &ModelFlags) -> bool {
     let replaces = |flag: &AdapterFlag| match flag {
-        AdapterFlag::None => true,
+        AdapterFlag::None | AdapterFlag::Corpus(_) => true,
         AdapterFlag::At { name, .. } => name == reading::ADAPTER,
     };
     !flags.adapters.iter().any(replaces)

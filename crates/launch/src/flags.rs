@@ -115,6 +115,8 @@ pub enum BackendChoice {
 pub enum AdapterFlag {
     /// No adapter that a model would have by default.
     None,
+    /// The reader that `memlocal train` keeps beside a corpus; without a name, beside the corpus that is asked.
+    Corpus(Option<String>),
     /// The adapter at a path, under a name.
     At { name: String, path: PathBuf },
 }
@@ -126,7 +128,13 @@ impl FromStr for AdapterFlag {
         if text == "none" {
             return Ok(AdapterFlag::None);
         }
-        let (name, path) = text.split_once('=').ok_or("it must be NAME=PATH, or none")?;
+        if text == "corpus" {
+            return Ok(AdapterFlag::Corpus(None));
+        }
+        if let Some(name) = text.strip_prefix("corpus:").filter(|name| !name.is_empty()) {
+            return Ok(AdapterFlag::Corpus(Some(name.to_owned())));
+        }
+        let (name, path) = text.split_once('=').ok_or("it must be NAME=PATH, corpus, corpus:NAME or none")?;
         let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
         if name.is_empty() || !name.chars().all(is_plain) || ["none", "base"].contains(&name) {
             return Err(format!("`{name}` cannot be a name: letters, digits, `.`, `_` and `-`, not `none` or `base`"));
@@ -142,6 +150,8 @@ impl fmt::Display for AdapterFlag {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             AdapterFlag::None => f.write_str("none"),
+            AdapterFlag::Corpus(None) => f.write_str("corpus"),
+            AdapterFlag::Corpus(Some(name)) => write!(f, "corpus:{name}"),
             AdapterFlag::At { name, path } => write!(f, "{name}={}", path.display()),
         }
     }
@@ -168,8 +178,9 @@ pub struct ModelFlags {
     #[arg(long, value_name = "NAME|PATH")]
     pub builder: Option<String>,
     /// LoRA adapter, once for each: PEFT's folder, its safetensors file, a GGUF adapter, or hf:OWNER/REPO. MODEL+NAME as a model runs with it
-    /// (`base+NAME`: the model of --model); over HTTP it is the model MODEL:NAME. `none` turns a model's own adapter off
-    #[arg(long = "adapter", value_name = "NAME=PATH|none")]
+    /// (`base+NAME`: the model of --model); over HTTP it is the model MODEL:NAME. `none` turns a model's own adapter off;
+    /// `corpus` is the one that `memlocal train` made for the corpus that is asked, `corpus:NAME` that of another
+    #[arg(long = "adapter", value_name = "NAME=PATH|corpus[:NAME]|none")]
     pub adapters: Vec<AdapterFlag>,
     /// Make dense weights (bf16, f16, f32) smaller while they are loaded: q8_0 or q4_k
     #[arg(long, value_name = "FORMAT")]
@@ -251,8 +262,11 @@ mod tests {
         let parse = |text: &str| text.parse::<AdapterFlag>();
         let at = |name: &str, path: &str| Ok(AdapterFlag::At { name: name.into(), path: path.into() });
         assert_eq!(parse("none"), Ok(AdapterFlag::None));
+        assert_eq!(parse("corpus"), Ok(AdapterFlag::Corpus(None)));
+        assert_eq!(parse("corpus:notes"), Ok(AdapterFlag::Corpus(Some("notes".into()))));
+        assert_eq!(parse("corpus=a"), at("corpus", "a"));
         assert_eq!(parse("plans=a/b=c"), at("plans", "a/b=c"));
-        for wrong in ["plans", "=a", "plans=", "a:b=c", "none=c", "base=c", "a+b=c"] {
+        for wrong in ["plans", "corpus:", "=a", "plans=", "a:b=c", "none=c", "base=c", "a+b=c"] {
             assert!(parse(wrong).is_err(), "{wrong}");
         }
     }

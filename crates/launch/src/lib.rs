@@ -9,6 +9,7 @@
 
 pub mod choose;
 pub mod config_file;
+pub mod corpus_adapter;
 pub mod failure;
 pub mod fetching;
 pub mod flags;

@@ -36,5 +36,5 @@ pub use crate::core::session::Session;
 pub use crate::core::settings::{AnswerForm, Layout, Settings};
 pub use crate::core::suggest::{Suggestion, suggest};
 pub use crate::core::trace::{Endings, Event, HitRecord, ScoreRecord, Trace};
-pub use crate::core::{graph_view, paging};
+pub use crate::core::{graph_view, paging, study};
 pub use methods::{ask_what_is_ready, auto, comorag, direct, gam, memcot, mindgraph, rag};

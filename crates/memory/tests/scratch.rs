@@ -164,7 +164,7 @@ impl Scratch {
     }
 }
 
-fn session<'a>(
+pub fn session<'a>(
     caller: &'a dyn Caller,
     embedder: &'a dyn Embedder,
     settings: &Settings,

@@ -28,5 +28,6 @@ mod ready;
 mod rounds;
 mod rules;
 mod scratch;
+mod study;
 
 use test_support::{fill, oracle};

@@ -34,6 +34,9 @@ pub struct Config {
     /// The name of the key whose tenant sees the counts of all tenants; the others see their own. Without keys every
     /// client sees all.
     pub operator: Option<String>,
+    /// True if the models run with an adapter that was trained on one user's documents, whose words its replies may contain:
+    /// as soon as keys are required, requests are refused.
+    pub private_adapter: bool,
     /// True if the server listens on a loopback address: requests must then name a loopback host, which prevents DNS
     /// rebinding.
     pub loopback_only: bool,
@@ -95,6 +98,7 @@ impl Config {
             data_folder: data_folder.into(),
             keys: None,
             operator: None,
+            private_adapter: false,
             loopback_only: true,
             allow_origins: Vec::new(),
             log_prompts: false,

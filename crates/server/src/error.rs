@@ -49,6 +49,8 @@ pub enum ServerError {
     NoKey,
     #[error("the API key is not known here")]
     WrongKey,
+    #[error("this server runs with the adapter of a private corpus, and may not serve the holders of keys")]
+    PrivateAdapter,
     #[error("requests from {0} are refused: this server answers its own page and programs on this machine")]
     CrossSite(String),
     #[error("the request is larger than {limit_bytes} bytes")]
@@ -117,6 +119,7 @@ impl ServerError {
             Self::Load { .. } => (S::INTERNAL_SERVER_ERROR, "load_failed"),
             Self::Pull { .. } => (S::BAD_GATEWAY, "pull_failed"),
             Self::NoKey | Self::WrongKey => (S::UNAUTHORIZED, "invalid_api_key"),
+            Self::PrivateAdapter => (S::FORBIDDEN, "private_adapter"),
             Self::CrossSite(_) => (S::FORBIDDEN, "foreign_origin"),
             Self::TooLarge { .. } => (S::PAYLOAD_TOO_LARGE, "request_too_large"),
             Self::RequestTimeout(_) => (S::REQUEST_TIMEOUT, "request_timeout"),
@@ -178,6 +181,7 @@ impl ServerError {
             Self::LoadsWaiting { .. } => "try again when the model is loaded; GET /v1/shelf shows it".into(),
             Self::NoRoom { .. } => "choose a smaller model, or a smaller KV cache with --kv-tokens".into(),
             Self::NoKey | Self::WrongKey => "`memlocal keys add NAME` creates a key".into(),
+            Self::PrivateAdapter => "start the server again without this --adapter".into(),
             Self::TooLarge { .. } => {
                 "send less at once, or start the server with a larger --max-body or --max-upload".into()
             }

@@ -202,6 +202,9 @@ fn tenant(app: &App, headers: &HeaderMap) -> Result<(Option<String>, Arc<Tenant>
     let keys = app.config.keys.as_ref().and_then(KeysFile::keys);
     let Some(keys) = keys else { return Ok((None, app.tenants.anonymous())) };
     let name = keys.holder(key(headers).ok_or(ServerError::NoKey)?).ok_or(ServerError::WrongKey)?;
+    if app.config.private_adapter {
+        return Err(ServerError::PrivateAdapter);
+    }
     Ok((Some(name.to_owned()), app.tenants.named(name, &app.config)))
 }
 

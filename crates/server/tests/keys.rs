@@ -137,3 +137,28 @@ fn keys_are_added_and_removed_while_the_server_runs() {
     Keys::remove(&file, "ann").expect("she has one");
     assert_eq!((seen(&ann), seen(&bob)), (401, 200));
 }
+
+#[test]
+fn holders_of_keys_are_refused_while_an_adapter_of_a_private_corpus_is_loaded() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("keys");
+    let keys = KeysFile::open(&file).expect("it need not be there");
+    let host = Host::with(Arc::new(says("Yes.")), |config| {
+        config.keys = Some(keys);
+        config.private_adapter = true;
+    });
+    let ask = |key: &str| {
+        let bearer = format!("Bearer {key}");
+        let headers = [("authorization", bearer.as_str()), ("content-type", "application/json")];
+        let body = json!({ "model": "scripted", "messages": [{ "role": "user", "content": "Is it?" }] });
+        host.send("POST", "/v1/chat/completions", &headers, &body.to_string())
+    };
+    assert_eq!(host.get("/v1/corpora").status, 200, "its owner is the only user");
+    let ann = Keys::add(&file, "ann").expect("a new key");
+    ask(&ann).refused(403, "private_adapter");
+    ask("ml-wrong").refused(401, "invalid_api_key");
+    Keys::remove(&file, "ann").expect("it is there");
+    let bearer = format!("Bearer {ann}");
+    let models = host.send("GET", "/v1/models", &[("authorization", bearer.as_str())], "");
+    models.refused(401, "invalid_api_key");
+}

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use crate::counts::{Counts, counts_of};
 use crate::database::Database;
+use crate::derived_files::trained;
 use crate::lock::Lock;
 use crate::shared::{Copy, Hold, Tables};
 use crate::{CorpusName, Error, Result, schema};
@@ -54,6 +55,12 @@ impl Corpus {
     /// The path of a file or folder beside the database that is not derived from it. It is removed with the corpus.
     pub fn file(&self, name: &str) -> PathBuf {
         self.folder.join(name)
+    }
+
+    /// The folder of adapters that were trained on its documents, and of their training data. It is deleted when a document
+    /// is replaced or removed, since it may contain words of the text, and with the corpus. Backups are without it.
+    pub fn trained(&self) -> PathBuf {
+        trained(&self.folder)
     }
 
     /// The version of the tables in its file.

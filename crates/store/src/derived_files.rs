@@ -1,4 +1,4 @@
-//! Files in the folder of a corpus that are derived from its database: saved graphs and the cache.
+//! Files in the folder of a corpus that are derived from its database: saved graphs, the cache, and what was trained.
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -11,15 +11,24 @@ pub(crate) fn cache(corpus: &Path) -> PathBuf {
     corpus.join("cache")
 }
 
+/// The folder of what was trained on the documents.
+pub(crate) fn trained(corpus: &Path) -> PathBuf {
+    corpus.join("trained")
+}
+
 /// Deletes all derived files of the corpus in a folder, and its backups of older versions.
 pub(crate) fn clear(corpus: &Path) -> Result<()> {
     database::delete_earlier(corpus)?;
-    let deleted = match fs::remove_dir_all(cache(corpus)) {
+    [cache(corpus), trained(corpus)].iter().try_for_each(|folder| delete(folder))
+}
+
+fn delete(folder: &Path) -> Result<()> {
+    let deleted = match fs::remove_dir_all(folder) {
         Err(source) if source.kind() == io::ErrorKind::NotFound => Ok(()),
         deleted => deleted,
     };
-    // Otherwise a power failure could bring them back.
-    deleted.and_then(|()| private::sync_name(&cache(corpus))).map_err(|source| Error::io(&cache(corpus), source))
+    // Otherwise a power failure could bring it back.
+    deleted.and_then(|()| private::sync_name(folder)).map_err(|source| Error::io(folder, source))
 }
 
 /// Deletes all saved graphs of the corpus in a folder.

@@ -1,6 +1,7 @@
 //! Documents are added, replaced and removed, and data derived from them is deleted with them.
 
 use std::fs;
+use std::path::Path;
 
 use store::{Bm25, Change, DenseIndex, DocId, Error, IndexText, Layer, LexicalIndex, NewDocument, PassageId, Writer};
 
@@ -115,25 +116,28 @@ fn derived_files_go_when_a_document_goes_or_changes() -> Outcome {
     let mut writer = scratch.writer();
     let (kept, gone) = (remember(&mut writer, "kept.txt", TEXT)?, remember(&mut writer, "gone.txt", TEXT)?);
     let file = writer.cache_file("prefixes.kv");
-    let keep = || fs::create_dir_all(file.parent().unwrap()).and_then(|()| fs::write(&file, "words of a document"));
+    let adapter = writer.trained().join("reader").join("weights");
+    let keep_in =
+        |file: &Path| fs::create_dir_all(file.parent().unwrap()).and_then(|()| fs::write(file, "words of a document"));
+    let keep = || keep_in(&file).and_then(|()| keep_in(&adapter));
     keep()?;
     remember(&mut writer, "new.txt", TEXT)?;
-    assert!(file.exists(), "a new document makes no derived file wrong");
+    assert!(file.exists() && adapter.exists(), "a new document makes no derived file wrong");
     writer.remove_document(gone)?;
-    assert!(!file.exists());
+    assert!(!file.exists() && !adapter.exists());
     keep()?;
     remember(&mut writer, "kept.txt", "something else\n")?;
-    assert!(!file.exists());
+    assert!(!file.exists() && !adapter.exists());
     assert!(writer.document(kept).is_err());
 
     let reader = scratch.corpora.open("scratch")?;
     keep()?;
     reader.clear_outdated_cache()?;
-    assert!(file.exists(), "it is what the reader sees");
+    assert!(file.exists() && adapter.exists(), "it is what the reader sees");
     remember(&mut writer, "kept.txt", "something else again\n")?;
     keep()?;
     reader.clear_outdated_cache()?;
-    assert!(!file.exists(), "a reader who came before the change derives nothing that stays");
+    assert!(!file.exists() && !adapter.exists(), "a reader who came before the change derives nothing that stays");
     Ok(())
 }
 

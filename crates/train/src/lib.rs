@@ -5,6 +5,7 @@
 //! inputs, so memory is bounded and known beforehand ([`memory::Plan`]). A run is determined by its settings, its data and
 //! the number of threads; a killed run resumes from its last checkpoint and ends with the same adapter.
 
+pub mod base;
 pub mod batch;
 pub mod curve;
 pub mod error;

@@ -52,6 +52,8 @@ pub struct Outcome {
     pub loss: f32,
     /// On the held-out examples: loss, and the share of answers that greedy decoding gives exactly.
     pub held_out: Option<(f32, f32)>,
+    /// The memory that the run takes at most, in bytes.
+    pub memory_bytes: usize,
 }
 
 /// Trains an adapter, from the last checkpoint if there is one. `say` receives lines of progress.
@@ -79,7 +81,7 @@ pub fn train(
     let tail = &run.rows[run.rows.len().saturating_sub(50)..];
     let loss = tail.iter().map(|row| row.loss).sum::<f32>() / tail.len().max(1) as f32;
     let held_out = run.rows.iter().rev().find_map(|row| row.held_out);
-    Ok(Outcome { steps: run.position.step, loss, held_out })
+    Ok(Outcome { steps: run.position.step, loss, held_out, memory_bytes: run.plan.bytes() })
 }
 
 struct Run<'a> {

@@ -11,6 +11,7 @@ use crate::core::dates::dated;
 use crate::core::error::Result;
 use crate::core::prompt::{Input, Instructions, build, phrase_of};
 use crate::core::session::{Ask, Session};
+use crate::core::study::is_about;
 use crate::grounding::content_words;
 
 /// A question, and the page that it was made from.
@@ -76,12 +77,4 @@ async fn question(page: &Passage, corpus: &Corpus, session: &Session<'_>) -> Res
     let reply: Option<Question> = session.json_if_it_fits(ask, form, |_| Ok(())).await?;
     let question = reply.map(|reply| reply.question.trim().to_owned()).filter(|question| is_about(question, &text));
     Ok(question.map(|question| Suggestion { question, document: page.document, page: page.id }))
-}
-
-/// True for a question of whose content words the text has two at least, and at least half.
-fn is_about(question: &str, text: &str) -> bool {
-    let known: HashSet<String> = content_words(text).into_iter().collect();
-    let words = content_words(question);
-    let shared = words.iter().filter(|word| known.contains(*word)).count();
-    question.ends_with(['?', '？', '؟']) && shared > 1 && 2 * shared >= words.len()
 }

@@ -60,7 +60,7 @@ pub fn blocks(question: &str, evidence: &[(&str, &str)]) -> Vec<Block> {
 }
 
 /// Paragraphs of a text, short ones joined and long ones cut between sentences.
-fn paragraphs(text: &str) -> Vec<Range<usize>> {
+pub(crate) fn paragraphs(text: &str) -> Vec<Range<usize>> {
     let mut blocks: Vec<Range<usize>> = Vec::new();
     for sentence in sentences(text) {
         match blocks.last_mut() {

@@ -29,6 +29,7 @@ mod words;
 
 pub(crate) use abstain::logistic;
 pub use abstain::{ABSTENTION_FEATURES, THRESHOLD};
+pub(crate) use blocks::paragraphs;
 pub use blocks::{Block, blocks};
 pub use candidates::{Candidate, MOST, Place};
 pub use checked::{Checked, check, citations, supported_share};

@@ -4,17 +4,16 @@ pub(crate) mod data;
 pub(crate) mod reinforce;
 pub(crate) mod run;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context;
-use candle_core::Device;
 use clap::{Args, ValueEnum};
-use models::adapter::{Adapter, LowRank, Projection};
-use models::{Checkpoint, LoadOptions};
-use portable::{Arithmetic, Network};
+use models::adapter::{Adapter, Projection};
+use portable::Arithmetic;
 use train::TrainError;
-use train::examples::{Examples, Reader};
+use train::base::Base;
+use train::examples::Examples;
 use train::lessons::Lessons;
 use train::optimiser::{Decay, Settings};
 use train::run::{Options, train};
@@ -89,35 +88,21 @@ pub(crate) struct Schedule {
 
 /// What a run needs, loaded.
 pub(crate) struct Loaded {
-    pub checkpoint: Checkpoint,
-    pub network: Network,
+    pub base: Base,
     pub start: Option<Adapter>,
 }
 
 impl TrainArgs {
     /// Loads the base model and the adapter to start from.
     pub fn load(&self) -> anyhow::Result<Loaded> {
-        kernels::cpu::select_isa().map_err(|reason| TrainError::Settings(format!("MEMLOCAL_CPU: {reason}")))?;
-        kernels::memory::keep_everything();
-        let checkpoint = Checkpoint::open(&self.model, LoadOptions::default())
+        let base = Base::load(&self.model, self.longest, self.precision.map(Precision::arithmetic))
             .with_context(|| format!("cannot load {}", self.model.display()))?;
-        let network = Network::load(&checkpoint.spec, &checkpoint.weights, self.longest, &Device::Cpu)?
-            .with_arithmetic(Precision::arithmetic(self.precision))?;
-        let start = self.start.as_ref().map(|path| self.start_from(path, &checkpoint)).transpose()?;
-        Ok(Loaded { checkpoint, network, start })
+        let start = self.start.as_ref().map(|path| base.start_from(path, self.rank, self.alpha)).transpose()?;
+        Ok(Loaded { base, start })
     }
 
-    pub fn reader<'a>(&self, checkpoint: &'a Checkpoint) -> Reader<'a> {
-        Reader {
-            tokenizer: &checkpoint.tokenizer,
-            template: &checkpoint.template,
-            eos: &checkpoint.eos,
-            longest: self.longest,
-        }
-    }
-
-    fn held_out(&self, checkpoint: &Checkpoint) -> Result<Option<Examples>, TrainError> {
-        let held_out = self.held_out.as_ref().map(|path| self.reader(checkpoint).read(path)).transpose()?;
+    fn held_out(&self, base: &Base) -> Result<Option<Examples>, TrainError> {
+        let held_out = self.held_out.as_ref().map(|path| base.reader().read(path)).transpose()?;
         Ok(held_out.map(|held_out| held_out.truncated(self.held_out_most)))
     }
 
@@ -149,9 +134,9 @@ impl TrainArgs {
             evaluate_every: self.evaluate_every,
             stop_after: self.stop_after,
         };
-        let held_out = self.held_out(&loaded.checkpoint)?;
+        let held_out = self.held_out(&loaded.base)?;
         let say = &mut |line: &str| println!("{line}");
-        let outcome = train(&loaded.network, lessons, held_out.as_ref(), &options, say)?;
+        let outcome = train(&loaded.base.network, lessons, held_out.as_ref(), &options, say)?;
         println!(
             "{} steps done, loss {:.4}; the adapter is in {}",
             outcome.steps,
@@ -159,18 +144,6 @@ impl TrainArgs {
             options.folder.join("adapter").display()
         );
         Ok(())
-    }
-
-    /// The adapter to start from, whose rank and scale must be those of the run.
-    fn start_from(&self, path: &Path, checkpoint: &Checkpoint) -> anyhow::Result<Adapter> {
-        let adapter = Adapter::open_for(path, &checkpoint.spec)?;
-        let scale = self.alpha / self.rank as f32;
-        let fits = |module: &LowRank| module.rank == self.rank && (module.scale - scale).abs() < 1e-6;
-        if !adapter.modules.values().all(fits) {
-            let reason = format!("{} has another rank or scale than --rank and --alpha", path.display());
-            return Err(TrainError::Settings(reason).into());
-        }
-        Ok(adapter)
     }
 }
 
@@ -181,11 +154,10 @@ pub(crate) enum Precision {
 }
 
 impl Precision {
-    fn arithmetic(chosen: Option<Precision>) -> Arithmetic {
-        match chosen {
-            Some(Precision::Bf16) => Arithmetic::Half,
-            None if kernels::cpu::active_isa().has_bf16_unit() => Arithmetic::Half,
-            Some(Precision::F32) | None => Arithmetic::Fused,
+    fn arithmetic(self) -> Arithmetic {
+        match self {
+            Precision::Bf16 => Arithmetic::Half,
+            Precision::F32 => Arithmetic::Fused,
         }
     }
 }

@@ -66,7 +66,7 @@ pub(crate) fn reinforce(args: &ReinforceArgs) -> anyhow::Result<()> {
 }
 
 fn by_samples(args: &ReinforceArgs, loaded: &Loaded, data: &Path) -> anyhow::Result<()> {
-    let reader = args.training.reader(&loaded.checkpoint);
+    let reader = loaded.base.reader();
     let tasks = reader.tasks(data, args.reply_tokens)?;
     println!(
         "{} tasks, {} prompts of a step, {} replies to each; {} left out as longer than {}",
@@ -100,7 +100,7 @@ fn by_samples(args: &ReinforceArgs, loaded: &Loaded, data: &Path) -> anyhow::Res
 fn by_rollouts(args: &ReinforceArgs, loaded: &Loaded) -> anyhow::Result<()> {
     let named = |name: &String| Agent::ALL.into_iter().find(|agent| agent.to_string() == *name);
     let agent = args.agent.as_ref().and_then(named).context("rollouts need --agent")?;
-    let rollouts = args.training.reader(&loaded.checkpoint).rollouts(&args.rollouts, agent)?;
+    let rollouts = loaded.base.reader().rollouts(&args.rollouts, agent)?;
     println!(
         "{} calls of the {agent} with mean reward {:.3}; {} left out as equally rewarded, {} as too long",
         rollouts.examples.len(),
@@ -134,7 +134,7 @@ impl ReinforceArgs {
     fn reference(&self, loaded: &Loaded) -> Result<Option<Lora>, TrainError> {
         let training = &self.training;
         let settings = LoraSettings { rank: training.rank, alpha: training.alpha, targets: training.targets()? };
-        let frozen = |adapter| Lora::from_adapter(loaded.network.spec(), settings.clone(), adapter, &Device::Cpu);
+        let frozen = |adapter| Lora::from_adapter(loaded.base.network.spec(), settings.clone(), adapter, &Device::Cpu);
         Ok(loaded.start.as_ref().map(frozen).transpose()?)
     }
 }

@@ -30,7 +30,7 @@ pub(crate) struct RunArgs {
 
 pub(crate) fn run(args: &RunArgs) -> anyhow::Result<()> {
     let loaded = args.training.load()?;
-    let reader = args.training.reader(&loaded.checkpoint);
+    let reader = loaded.base.reader();
     let training = reader.read(&args.data)?;
     let tokens: usize = training.groups.iter().map(|group| tokens_of(&training.examples[group.clone()])).sum();
     println!(

@@ -1,0 +1,220 @@
+//! The files of a training run beside its corpus, and the training itself.
+
+use std::fs::{self, File};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use ::train::base::Base;
+use ::train::lessons::Supervised;
+use ::train::optimiser::{Decay, Settings};
+use ::train::run::{ADAPTER, Options};
+use anyhow::{Context, Result};
+use launch::corpus_adapter::configuration;
+use launch::failure::refusal;
+use launch::memory_budget::free_bytes;
+use models::adapter::{Adapter, Projection};
+use serde_json::Value;
+use store::{Corpus, private};
+
+/// Groups of examples of a step: examples with the same text are a group.
+pub(super) const BATCH: usize = 8;
+
+/// Times that every example is seen, unless the steps are given.
+pub(super) const EPOCHS: usize = 2;
+
+/// A quarter of the rate of a new adapter: the start is trained already.
+const RATE: f32 = 1e-4;
+
+const WARM_UP: usize = 5;
+
+/// Rank and alpha of an adapter that begins from nothing.
+const RANK: (u64, f64) = (8, 16.0);
+
+/// The most tokens of an example.
+const LONGEST: usize = 1024;
+
+/// Tokens that go through the network together.
+const PASS_TOKENS: usize = 2048;
+
+/// The memory that a run may take; a machine with less free memory gives three quarters of it. With less, activations are
+/// computed twice.
+const MEMORY: usize = 4 << 30;
+
+const CHECKPOINT_EVERY: Duration = Duration::from_secs(30);
+
+/// How an adapter is trained.
+pub(super) struct Course<'a> {
+    /// Weights of the base model.
+    pub model: PathBuf,
+    /// Name of the base model, for the adapter's configuration.
+    pub base: String,
+    pub start: Option<&'a Path>,
+    /// Without them every example is seen [`EPOCHS`] times.
+    pub steps: Option<usize>,
+    pub seed: u64,
+}
+
+/// What a step takes.
+pub(super) struct Cost {
+    pub step: Duration,
+    pub memory_bytes: usize,
+}
+
+/// The folder `work` of what is trained on a corpus, until a run ends.
+pub(super) struct Work {
+    folder: PathBuf,
+    /// What determines the examples.
+    plan: Value,
+    _lock: File,
+}
+
+impl Work {
+    /// # Errors
+    /// If another process trains on the corpus.
+    pub fn open(corpus: &Corpus) -> Result<Work> {
+        let folder = corpus.trained().join("work");
+        private::folder(&folder).with_context(|| format!("cannot write {}", folder.display()))?;
+        let lock = private::create(&folder.join("lock"))?;
+        if lock.try_lock().is_err() {
+            let hint = "wait until it has ended, or stop it: the same command goes on where it was";
+            return Err(refusal(format!("another process trains on {}", corpus.name()), hint));
+        }
+        Ok(Work { folder, plan: Value::Null, _lock: lock })
+    }
+
+    pub fn with_plan(self, plan: Value) -> Work {
+        Work { plan, ..self }
+    }
+
+    /// The folder for the adapter that the model comes with.
+    pub fn start(&self) -> PathBuf {
+        self.folder.join("start")
+    }
+
+    /// The adapter of a finished run.
+    pub fn adapter(&self) -> PathBuf {
+        self.folder.join("run").join(ADAPTER)
+    }
+
+    /// Whether the examples of the same command are here.
+    pub fn is_planned(&self) -> Result<bool> {
+        match fs::read(self.folder.join("plan.json")) {
+            Ok(bytes) => Ok(serde_json::from_slice::<Value>(&bytes).is_ok_and(|plan| plan == self.plan)),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error).context("cannot read the plan of the last run"),
+        }
+    }
+
+    /// Deletes what a run with another plan has left.
+    pub fn begin(&self) -> Result<()> {
+        for old in ["plan.json", "data.jsonl", "held_out.jsonl"] {
+            if_there(fs::remove_file(self.folder.join(old)))?;
+        }
+        ["run", "timed"].iter().try_for_each(|old| if_there(fs::remove_dir_all(self.folder.join(old))))
+    }
+
+    /// Keeps the examples, one a line, and the plan.
+    pub fn put_examples(&self, training: &str, held_out: &str) -> Result<()> {
+        private::write(&self.folder.join("data.jsonl"), training)?;
+        private::write(&self.folder.join("held_out.jsonl"), held_out)?;
+        // Last: with it the examples are whole.
+        Ok(private::write(&self.folder.join("plan.json"), self.plan.to_string())?)
+    }
+
+    pub fn copy_data(&self, to: &Path) -> Result<()> {
+        let data = fs::read(self.folder.join("data.jsonl"))?;
+        private::write(to, data).with_context(|| format!("cannot write {}", to.display()))
+    }
+
+    pub fn held_out(&self) -> Result<Vec<Value>> {
+        let text = fs::read_to_string(self.folder.join("held_out.jsonl"))?;
+        Ok(text.lines().map(serde_json::from_str).collect::<Result<_, _>>()?)
+    }
+
+    /// Makes one step on these examples and forgets it.
+    pub fn time(&self, examples: &str, course: &Course<'_>) -> Result<Cost> {
+        let folder = self.folder.join("timed");
+        private::folder(&folder)?;
+        let data = folder.join("data.jsonl");
+        private::write(&data, examples)?;
+        let cost = course.run(&data, &folder, &mut |_| ())?;
+        fs::remove_dir_all(&folder)?;
+        Ok(cost)
+    }
+
+    /// Trains on the examples, from the last checkpoint if there is one.
+    pub fn train(&self, course: &Course<'_>, say: &mut dyn FnMut(&str)) -> Result<()> {
+        course.run(&self.folder.join("data.jsonl"), &self.folder.join("run"), say)?;
+        Ok(())
+    }
+
+    /// Puts the trained adapter to a place, instead of an older one; only its owner may read it.
+    pub fn install(&self, place: &Path) -> Result<()> {
+        let next = self.folder.join("next");
+        if_there(fs::remove_dir_all(&next))?;
+        private::folder(&next)?;
+        for file in Adapter::files(&self.adapter()) {
+            let name = file.file_name().context("a file without a name")?;
+            private::write(&next.join(name), fs::read(&file)?)?;
+        }
+        if_there(fs::remove_dir_all(place))?;
+        fs::rename(&next, place).with_context(|| format!("cannot install {}", place.display()))
+    }
+
+    /// Deletes the texts and checkpoints of a finished run.
+    pub fn clear(self) -> Result<()> {
+        fs::remove_dir_all(&self.folder).with_context(|| format!("cannot remove {}", self.folder.display()))
+    }
+}
+
+impl Course<'_> {
+    /// Trains on the examples of a file, from the last checkpoint in the folder if there is one. The cost is that of a run
+    /// without a checkpoint.
+    fn run(&self, data: &Path, folder: &Path, say: &mut dyn FnMut(&str)) -> Result<Cost> {
+        let (rank, alpha) = self.start.map_or(Ok(RANK), shape_of)?;
+        let base = Base::load(&self.model, LONGEST, None)?;
+        let start = self.start.map(|path| base.start_from(path, rank as usize, alpha as f32)).transpose()?;
+        let training = base.reader().read(data)?;
+        if training.too_long > 0 {
+            say(&format!("{} examples are left out as longer than {LONGEST} tokens", training.too_long));
+        }
+        let steps = self.steps.unwrap_or((EPOCHS * training.groups.len()).div_ceil(BATCH));
+        let warm_up = WARM_UP.min(steps / 2);
+        let optimiser = Settings { rate: RATE, warm_up, steps, decay: Decay::Linear, weight_decay: 0.01, clip: 1.0 };
+        let options = Options {
+            folder: folder.to_owned(),
+            base: self.base.clone(),
+            seed: self.seed,
+            rank: rank as usize,
+            alpha: alpha as f32,
+            targets: Projection::ALL.to_vec(),
+            start,
+            optimiser,
+            memory: free_bytes().map_or(MEMORY, |free| MEMORY.min(free as usize / 4 * 3)),
+            checkpoint_every: CHECKPOINT_EVERY,
+            evaluate_every: usize::MAX,
+            stop_after: None,
+        };
+        let mut lessons = Supervised { training: &training, batch: BATCH, pass_tokens: PASS_TOKENS, seed: self.seed };
+        let began = Instant::now();
+        let outcome = ::train::run::train(&base.network, &mut lessons, None, &options, say)?;
+        let step = began.elapsed().div_f64(steps as f64);
+        Ok(Cost { step, memory_bytes: outcome.memory_bytes })
+    }
+}
+
+/// Rank and alpha of an adapter in PEFT's format.
+fn shape_of(path: &Path) -> Result<(u64, f64)> {
+    let config = configuration(path)?;
+    let shape = config["r"].as_u64().zip(config["lora_alpha"].as_f64());
+    shape.context("the adapter's configuration has no r and lora_alpha")
+}
+
+/// What is not there is removed already.
+fn if_there(removed: std::io::Result<()>) -> Result<()> {
+    match removed {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error.into()),
+        _ => Ok(()),
+    }
+}
