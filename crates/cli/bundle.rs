@@ -100,7 +100,8 @@ impl Making<'_> {
             }
         }
         self.add_packed(&model, &packed, &defaults, readers)?;
-        EmbeddingModel::pack(&self.partial.join(&embedder.entry), &packed)
+        let precision = typed_model::embedder_precision(&embedder.default, None);
+        EmbeddingModel::pack(&self.partial.join(&embedder.entry), precision, &packed)
             .with_context(|| format!("cannot load {}", self.args.embedder))?;
         self.add_packed(&embedder, &packed, &defaults, readers)
     }

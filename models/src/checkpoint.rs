@@ -309,12 +309,12 @@ impl EmbeddingModel {
         Ok(Weights::open_folder(folder)?.in_precision(precision).packed_bytes())
     }
 
-    /// Packs the weights of a folder as [`LanguageModel::pack`] does.
+    /// Packs the weights of a folder, in a precision, as [`LanguageModel::pack`] does.
     ///
     /// # Errors
     /// As [`EmbeddingModel::load`]; if the file cannot be written.
-    pub fn pack(folder: &Path, into: &Path) -> Result<()> {
-        let (spec, weights) = open_encoder(folder, Precision::Stored)?;
+    pub fn pack(folder: &Path, precision: Precision, into: &Path) -> Result<()> {
+        let (spec, weights) = open_encoder(folder, precision)?;
         let weights = weights.packing_into(into)?;
         Encoder::load(&spec, &weights, &Device::Cpu)?;
         weights.write_packed()

@@ -7,6 +7,7 @@ use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
 
+use crate::quantise::Quantisation;
 use crate::shape::Shape;
 
 const BUILT_IN: &[&str] = &[
@@ -48,6 +49,8 @@ pub struct Manifest {
     pub context_tokens: usize,
     /// The default variant.
     pub default_variant: String,
+    /// What dense weights become while they are loaded, unless a variant or another format is named.
+    pub quantise: Option<Quantisation>,
     /// The forms in which the weights are published.
     pub variants: Vec<Variant>,
 }

@@ -6,15 +6,18 @@ use std::str::FromStr;
 use candle_core::quantized::{GgmlDType, QTensor};
 use candle_core::{Device, Tensor};
 use kernels::matmul::Format;
+use serde::Deserialize;
 
 use crate::error::Result;
 
 /// What dense weight matrices become; quantised ones stay as they are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 pub enum Quantisation {
     /// 8.5 bits a weight, hardly a difference.
+    #[serde(rename = "q8_0")]
     Q8_0,
     /// 4.5 bits a weight. Matrices whose rows are no multiple of 256 become [`Quantisation::Q8_0`].
+    #[serde(rename = "q4_k")]
     Q4K,
 }
 

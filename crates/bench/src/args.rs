@@ -9,7 +9,9 @@ use eval::qa::QaSuite;
 use eval::retrieval::Tool;
 use eval::score::Scorer;
 use eval::speed::{Decoding, Preset, SpeedSuite};
-use launch::flags::{AdapterFlag, EndpointFlags, GlobalFlags, ModelFlags, STYLES, at_least_one, temperature};
+use launch::flags::{
+    AdapterFlag, EmbedderFormat, EndpointFlags, GlobalFlags, ModelFlags, STYLES, at_least_one, temperature,
+};
 use memory::comorag::Knowledge;
 use memory::gam::OutputForm;
 use memory::memcot::MemcotStore;
@@ -351,9 +353,10 @@ pub struct Retrieval {
     /// Embedding model of all tools but bm25 and bm25-fields
     #[arg(long, default_value = "all-minilm-l6-v2", value_name = "NAME|PATH")]
     pub embedder: String,
-    /// Make the embedding model smaller and faster: q8_0. Its vectors differ slightly
+    /// Make dense weights of the embedding model smaller and faster, or not: q8_0 or stored; its vectors differ slightly
+    /// [default: q8_0 for bge-m3, stored for other names and for bge-m3:f32]
     #[arg(long, value_name = "FORMAT")]
-    pub quantise_embedder: Option<Quantisation>,
+    pub quantise_embedder: Option<EmbedderFormat>,
     /// BM25's parameters: term frequency saturation k1 and length normalisation b
     #[arg(long, default_value = "0.9,0.4", value_name = "K1,B", value_parser = bm25)]
     pub bm25: Bm25,

@@ -13,7 +13,7 @@ use launch::failure::refusal;
 use launch::flags::{GlobalFlags, ModelFlags};
 use launch::loader::start;
 use launch::output::{print, print_line};
-use launch::typed_model::{name, without_adapter};
+use launch::typed_model::{embedder_quantisation, name, without_adapter};
 use launch::{home, wait_for};
 
 use crate::args::Speed;
@@ -68,7 +68,8 @@ pub fn run(bench: &Speed, global: &GlobalFlags) -> Result<()> {
             &bench.models;
         let language = [Some(model), memorizer.as_ref(), researcher.as_ref()].into_iter().flatten();
         let language = language.map(|typed| without_adapter(typed, model, adapters));
-        let embedder = ours.with_embedder.then_some((embedder.as_str(), *quantise_embedder));
+        let embedder =
+            ours.with_embedder.then(|| (embedder.as_str(), embedder_quantisation(embedder, *quantise_embedder)));
         let models = language.map(|typed| (typed, *quantise)).chain(embedder);
         let models = models.map(|(typed, quantise)| digest(typed, quantise, global));
         let models =

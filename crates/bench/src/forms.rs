@@ -10,7 +10,7 @@ use launch::flags::GlobalFlags;
 use launch::loader::start;
 use launch::output::{print, print_line};
 use launch::progress::Count;
-use launch::typed_model::without_adapter;
+use launch::typed_model::{embedder_quantisation, without_adapter};
 use launch::{absolute, pdf_child, wait_for};
 use serde_json::json;
 use sources::{ReadOptions, Source};
@@ -40,7 +40,10 @@ pub fn run(bench: &Forms, global: &GlobalFlags) -> Result<()> {
     let report = &mut |done: usize| count.report(done.min(bench.calls), bench.calls);
     let found = wait_for(forms::inspect(&sources, bench.calls, backend, folder.as_ref().map(RunFolder::path), report))?;
     if let Some(folder) = folder {
-        let models = [(&choice.model, choice.quantise), (&choice.embedder, choice.quantise_embedder)];
+        let models = [
+            (&choice.model, choice.quantise),
+            (&choice.embedder, embedder_quantisation(&choice.embedder, choice.quantise_embedder)),
+        ];
         let models = models
             .into_iter()
             .map(|(typed, quantise)| digest(without_adapter(typed, &choice.model, &choice.adapters), quantise, global));

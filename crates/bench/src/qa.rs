@@ -173,7 +173,9 @@ fn digests(plan: &Plan, bench: &Qa, global: &GlobalFlags) -> Result<Vec<ModelDig
     let named = named.map(|name| Ok(ModelDigest { name: name.clone(), files: Vec::new() }));
     let here = plan.models.iter().filter(|_| !elsewhere);
     let language = here.chain(others).map(|name| (without_adapter(name), plan.quantise.as_ref()));
-    let mut here: Vec<(String, Option<&String>)> = language.chain([(plan.embedder.clone(), None)]).collect();
+    let embedder = typed_model::embedder_quantisation(&plan.embedder, None).map(|format| format.to_string());
+    let mut here: Vec<(String, Option<&String>)> =
+        language.chain([(plan.embedder.clone(), embedder.as_ref())]).collect();
     here.dedup();
     let models = named.chain(here.into_iter().map(|(name, quantise)| digest(&name, quantise, global)));
     models.chain(bench.adapters.iter().filter_map(|flag| adapter_digest(flag, global))).collect()

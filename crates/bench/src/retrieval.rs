@@ -12,6 +12,7 @@ use launch::flags::GlobalFlags;
 use launch::loader::load_embedder;
 use launch::output::{print, print_line};
 use launch::progress::Steps;
+use launch::typed_model::embedder_quantisation;
 use launch::wait_for;
 use memory::Progress;
 
@@ -45,7 +46,7 @@ fn embedder(bench: &Retrieval, global: &GlobalFlags) -> Result<(Engine, ModelDig
     let (name, quantise) = (&bench.embedder, bench.quantise_embedder);
     let embedder = Some(load_embedder(name, quantise, global)?);
     let models = Models { language: Vec::new(), agents: HashMap::new(), embedder };
-    Ok((Engine::start(models, Config::default())?, digest(name, quantise, global)?))
+    Ok((Engine::start(models, Config::default())?, digest(name, embedder_quantisation(name, quantise), global)?))
 }
 
 /// Writes the run folder.

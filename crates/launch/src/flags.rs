@@ -191,9 +191,28 @@ pub struct ModelFlags {
     /// Embedding model
     #[arg(long, default_value = DEFAULT_EMBEDDER, value_name = "NAME|PATH")]
     pub embedder: String,
-    /// Make the embedding model smaller and faster: q8_0. Its vectors differ slightly
+    /// Make dense weights of the embedding model smaller and faster, or not: q8_0 or stored; its vectors differ slightly
+    /// [default: q8_0 for bge-m3, stored for other names and for bge-m3:f32]
     #[arg(long, value_name = "FORMAT")]
-    pub quantise_embedder: Option<Quantisation>,
+    pub quantise_embedder: Option<EmbedderFormat>,
+}
+
+/// What the dense weights of an embedding model become.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EmbedderFormat {
+    Stored,
+    Quantised(Quantisation),
+}
+
+impl FromStr for EmbedderFormat {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<EmbedderFormat, String> {
+        match name {
+            "stored" => Ok(EmbedderFormat::Stored),
+            name => name.parse().map(EmbedderFormat::Quantised).map_err(|error: String| format!("{error}, stored")),
+        }
+    }
 }
 
 /// The endpoint that answers calls, where that is not this machine's engine.

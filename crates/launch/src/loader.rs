@@ -10,9 +10,9 @@ use crate::adapters::{self, Assigned};
 use crate::device::Computing;
 use crate::failure::refusal;
 use crate::fetching::{found, path_of};
-use crate::flags::{GlobalFlags, ModelFlags};
+use crate::flags::{EmbedderFormat, GlobalFlags, ModelFlags};
 use crate::memory_budget;
-use crate::typed_model::{name, quantised_name};
+use crate::typed_model::{embedder_precision, embedder_quantisation, name, quantised_name};
 
 /// Fetches and loads the models and starts the engine. `with_embedder` is false where nothing will be embedded.
 pub fn start(flags: &ModelFlags, with_embedder: bool, global: &GlobalFlags) -> Result<Engine> {
@@ -29,7 +29,7 @@ pub fn start(flags: &ModelFlags, with_embedder: bool, global: &GlobalFlags) -> R
     let kv_tokens = global.kv_tokens.unwrap_or(default_kv_tokens(footprints.iter().map(|(_, model)| model)));
     let embedder = with_embedder.then(|| path_of(&flags.embedder, global)).transpose()?;
     let embedder_bytes = embedder.as_ref().map(|path| {
-        let precision = precision_of(flags.quantise_embedder);
+        let precision = embedder_precision(&flags.embedder, flags.quantise_embedder);
         let bytes = EmbeddingModel::weight_bytes(path, precision).with_context(|| loading(&flags.embedder))?;
         anyhow::Ok((name(&flags.embedder), bytes))
     });
@@ -53,18 +53,19 @@ pub fn start(flags: &ModelFlags, with_embedder: bool, global: &GlobalFlags) -> R
 /// Fetches and loads an embedding model. Its name says how it was quantised: the vectors are not those of the original.
 pub fn load_embedder(
     typed: &str,
-    quantise: Option<Quantisation>,
+    format: Option<EmbedderFormat>,
     global: &GlobalFlags,
 ) -> Result<(String, EmbeddingModel)> {
-    embedder_on(&Computing::of(global)?, typed, quantise, global)
+    embedder_on(&Computing::of(global)?, typed, format, global)
 }
 
 fn embedder_on(
     computing: &Computing,
     typed: &str,
-    quantise: Option<Quantisation>,
+    format: Option<EmbedderFormat>,
     global: &GlobalFlags,
 ) -> Result<(String, EmbeddingModel)> {
+    let quantise = embedder_quantisation(typed, format);
     let path = path_of(typed, global)?;
     let model = EmbeddingModel::load_on(&path, precision_of(quantise), &*computing.backend);
     Ok((quantised_name(typed, quantise), model.with_context(|| format!("cannot load {typed}"))?))
@@ -89,7 +90,8 @@ pub fn footprint(typed: &str, global: &GlobalFlags) -> Result<(String, Footprint
 pub fn embedder_bytes(typed: &str, global: &GlobalFlags) -> Result<(String, u64)> {
     let bytes = match found(typed, global)? {
         Ok(path) => {
-            EmbeddingModel::weight_bytes(&path, Precision::Stored).with_context(|| format!("cannot measure {typed}"))?
+            let precision = embedder_precision(typed, None);
+            EmbeddingModel::weight_bytes(&path, precision).with_context(|| format!("cannot measure {typed}"))?
         }
         Err(Choice { variant, .. }) => variant.weight_bytes().unwrap_or(variant.memory_mib << 20),
     };

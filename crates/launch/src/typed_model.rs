@@ -4,12 +4,30 @@ use std::fmt::Display;
 use std::path::Path;
 
 use models::fetch::{Resolved, resolve};
+use models::{Precision, Quantisation};
 
-use crate::flags::AdapterFlag;
+use crate::flags::{AdapterFlag, EmbedderFormat};
 
 /// The name of a model with its quantisation, as in results and beside the vectors that it made.
 pub fn quantised_name(typed: &str, quantise: Option<impl Display>) -> String {
     quantise.map_or_else(|| name(typed), |quantise| format!("{}+{quantise}", name(typed)))
+}
+
+/// What the dense weights of an embedding model become: what `format` says, else its manifest unless a variant is named.
+pub fn embedder_quantisation(typed: &str, format: Option<EmbedderFormat>) -> Option<Quantisation> {
+    match format {
+        Some(EmbedderFormat::Stored) => None,
+        Some(EmbedderFormat::Quantised(quantisation)) => Some(quantisation),
+        None => match resolve(typed) {
+            Ok(Resolved::Known(choice)) if !typed.contains(':') => choice.manifest.quantise,
+            Ok(_) | Err(_) => None,
+        },
+    }
+}
+
+/// The same as a precision to load in.
+pub fn embedder_precision(typed: &str, format: Option<EmbedderFormat>) -> Precision {
+    embedder_quantisation(typed, format).map_or(Precision::Stored, Precision::Quantised)
 }
 
 /// A model as typed, without the adapter behind its `+`; `base` is the model of `--model`.
@@ -43,5 +61,21 @@ pub fn name(typed: &str) -> String {
         Ok(Resolved::Known(choice)) => choice.to_string(),
         Ok(Resolved::Named(name)) => name.to_string(),
         Ok(Resolved::Local(_)) | Err(_) => typed.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_manifest_says_what_an_embedder_becomes_unless_the_user_does() {
+        let q8_0 = Some(Quantisation::Q8_0);
+        assert_eq!(embedder_quantisation("bge-m3", None), q8_0);
+        assert_eq!(embedder_quantisation("bge-m3:f32", None), None);
+        assert_eq!(embedder_quantisation("bge-m3", Some(EmbedderFormat::Stored)), None);
+        assert_eq!(embedder_quantisation("all-minilm-l6-v2", None), None);
+        assert_eq!(embedder_quantisation("all-minilm-l6-v2", "q8_0".parse().ok()), q8_0);
+        assert!("q5_0".parse::<EmbedderFormat>().is_err());
     }
 }
