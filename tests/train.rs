@@ -27,7 +27,8 @@ const TEXTS: [&str; 15] = [
     "The library of Doncaster keeps the diary of Tobias Venn. He wrote it between 1880 and 1904 in Norwegian.",
 ];
 
-const TRAIN: [&str; 8] = ["train", "--corpus", "pell", "--questions", "72", "--steps", "2", "--yes"];
+/// Two small steps change few answers, so the adapter is kept whether they are better or not.
+const TRAIN: [&str; 9] = ["train", "--corpus", "pell", "--questions", "72", "--steps", "2", "--yes", "--keep"];
 
 fn ingested(name: &str, texts: &[&str]) -> Option<Home> {
     let home = Home::new(name)?;
@@ -68,10 +69,7 @@ fn an_adapter_is_trained_used_refused_for_others_and_deleted() {
     assert!(done.err.contains("step 2 of 2: ") && !done.err.contains("to write"), "{}", done.err);
     let lines: Vec<&str> = done.out.lines().collect();
     assert!(lines[0].ends_with(" held out") && lines[1].starts_with("before: exact "), "{lines:?}");
-    assert_eq!(
-        lines[3], "memlocal ask \"...\" --corpus pell --adapter corpus answers with the new adapter",
-        "two small steps do not make it worse: {lines:?}"
-    );
+    assert_eq!(lines[3], "memlocal ask \"...\" --corpus pell --adapter corpus answers with the new adapter");
     let left: Vec<_> = fs::read_dir(&trained).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(left, ["reader"], "questions and checkpoints are deleted");
 

@@ -45,10 +45,10 @@ pub enum Command {
     Ingest(Ingest),
     /// Train the model to read short answers out of one corpus, and keep the adapter beside it
     ///
-    /// The model writes questions whose answers are spans of the documents. Those that the model, shown the text alone, does
-    /// not answer with the same span are dropped. A LoRA adapter is trained on the rest, and kept if it answers questions that
-    /// were held out no worse. Nothing else trains anything. Time and memory are printed before it begins; a run that was
-    /// stopped goes on with the same command. The adapter is used with --adapter corpus, and is deleted with the corpus and
+    /// Questions are made whose answers are spans of the documents, and dropped if the model, shown the text alone, does not answer
+    /// with the span. A LoRA adapter is trained on the rest, and kept if it answers questions that were held out better. Do not
+    /// expect much: where we measured it, it did not help (docs/training.md). Time and memory are printed before it begins. The same
+    /// command continues a run that was stopped. The adapter is used with --adapter corpus. It is deleted with the corpus, and
     /// when a document that it has learned from is replaced or removed.
     Train(Train),
     /// List, show and remove corpora

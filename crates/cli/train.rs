@@ -1,5 +1,5 @@
 //! `memlocal train`: makes the reader of a model better at one corpus. Writes questions, trains an adapter on them, and keeps
-//! it only if held-out questions are answered no worse.
+//! it only if held-out questions are answered better.
 
 mod work;
 
@@ -36,7 +36,8 @@ const SIDE_BY_SIDE: usize = 8;
 const TIMED: usize = 4;
 
 pub fn run(train: &Train, global: &GlobalFlags) -> Result<ExitCode> {
-    if !train.yes && !(stdin().is_terminal() && stderr().is_terminal()) {
+    let can_ask = stdin().is_terminal() && stderr().is_terminal();
+    if !train.yes && !can_ask {
         let hint = format!("to train without a question: memlocal train --corpus {} --yes", train.corpus);
         return Err(refusal("there is no terminal to ask at whether training may begin", hint));
     }
@@ -59,8 +60,8 @@ pub fn run(train: &Train, global: &GlobalFlags) -> Result<ExitCode> {
     print_line(format_args!("{} held out", counted(after.examples, "example")))?;
     print_line(format_args!("before: {}", said(before)))?;
     print_line(format_args!("after:  {}", said(after)))?;
-    if after.f1 < before.f1 {
-        print_line("the adapter was not kept: it answers the held-out examples worse")?;
+    if after.f1 <= before.f1 && !train.keep {
+        print_line("the adapter was not kept: it answers the held-out examples no better (--keep keeps it)")?;
     } else {
         training.work.install(&reader_of(&corpus))?;
         check_documents(&corpora, &corpus)?;
@@ -261,7 +262,7 @@ fn start(options: &Train, corpus: &Corpus, own: &Path) -> Result<Option<PathBuf>
 }
 
 fn lines(examples: &[Example]) -> String {
-    examples.iter().map(|example| format!("{}\n", example.line())).collect()
+    examples.iter().map(|example| example.line().to_string() + "\n").collect()
 }
 
 fn too_few(count: usize, what: &str) -> anyhow::Error {

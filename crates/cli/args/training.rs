@@ -21,6 +21,9 @@ pub struct Train {
     /// Begin with the adapter that the model comes with, not with the one that the corpus has
     #[arg(long)]
     pub anew: bool,
+    /// Keep the adapter even if it answers the held-out examples no better
+    #[arg(long)]
+    pub keep: bool,
     /// Do not ask for confirmation; needed where there is no terminal to ask at
     #[arg(long)]
     pub yes: bool,

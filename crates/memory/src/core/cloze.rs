@@ -1,23 +1,23 @@
 //! Questions without a model: a sentence in which a question word takes the place of the answer (cloze questions: Lewis, Denoyer
 //! and Riedel 2019, arXiv 1906.04980, without their translation). In English; other languages get English question words.
 
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 
 use crate::core::cite::sentences;
 use crate::grounding::Shape;
 
-/// Sentences with more words ask for too many things at once.
-const MAX_WORDS: usize = 40;
+/// Words of a sentence beside the span: fewer say too little, more ask for too many things at once.
+const WORDS: RangeInclusive<usize> = 3..=40;
 
 /// Signs at the end of a sentence, which the question mark replaces.
 const ENDS: [char; 6] = ['.', '!', '?', ';', ':', ' '];
 
-/// The question that a span answers, which has this shape; `None` if its sentence is too long, or is the span alone.
+/// The question that a span answers, which has this shape; `None` if its sentence is too long or too short.
 pub(crate) fn question(text: &str, span: Range<usize>, shape: Shape) -> Option<String> {
     let sentence = sentences(text).into_iter().find(|range| range.start <= span.start && span.end <= range.end)?;
     let (before, after) = (&text[sentence.start..span.start], text[span.end..sentence.end].trim_end_matches(ENDS));
     let words = before.split_whitespace().count() + after.split_whitespace().count();
-    if words < 3 || words > MAX_WORDS {
+    if !WORDS.contains(&words) {
         return None;
     }
     let asked = question_words(&text[span], shape, after);
