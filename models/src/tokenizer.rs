@@ -49,12 +49,12 @@ impl Prefix {
     /// True if `segment`, which begins at byte `at` of a prompt, gets a space.
     fn applies(self, segment: &str, at: usize) -> bool {
         let has_space = segment.starts_with([' ', '\u{2581}']);
-        match self {
-            _ if segment.is_empty() => false,
+        let wants = match self {
             Prefix::Nowhere => false,
             Prefix::Start => at == 0 && !has_space,
             Prefix::Segments { doubles } => doubles || !has_space,
-        }
+        };
+        wants && !segment.is_empty()
     }
 }
 

@@ -154,6 +154,39 @@ fn damaged_gguf_files_are_read_or_refused() {
 }
 
 #[test]
+fn damaged_pieces_are_read_or_refused() {
+    let pieces = [
+        ("<unk>", 2),
+        ("<s>", 3),
+        ("<0x0A>", 6),
+        ("<0x41>", 6),
+        ("a", 1),
+        ("b", 1),
+        ("\u{2581}", 1),
+        ("ab", 1),
+        ("x", 4),
+    ];
+    let scores = (0..pieces.len()).map(|id| Value::F32(-(id as f32))).collect();
+    let metadata = [
+        ("tokenizer.ggml.model", Value::String("llama".into())),
+        ("tokenizer.ggml.tokens", Value::Array(pieces.map(|(piece, _)| Value::String(piece.into())).into())),
+        ("tokenizer.ggml.token_type", Value::Array(pieces.map(|(_, kind)| Value::I32(kind)).into())),
+        ("tokenizer.ggml.scores", Value::Array(scores)),
+        ("tokenizer.ggml.add_space_prefix", Value::Bool(true)),
+    ];
+    let metadata: Vec<(&str, &Value)> = metadata.iter().map(|(key, value)| (*key, value)).collect();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("model.gguf");
+    gguf_file::write(&mut fs::File::create(&path).unwrap(), &metadata, &[]).unwrap();
+    torture("a GGUF file with pieces", &path, || {
+        let Ok((_, metadata)) = Weights::open_gguf(&path) else { return false };
+        let tokens =
+            Tokenizer::from_gguf(&metadata).and_then(|tokenizer| tokenizer.encode_prompt("<s>ab ba é\n x", &[]));
+        tokens.is_ok()
+    });
+}
+
+#[test]
 fn damaged_safetensors_and_configurations_are_read_or_refused() {
     let folder = tempfile::tempdir().unwrap();
     for name in ["config.json", "model.safetensors"] {

@@ -91,14 +91,13 @@ fn ggml_type(format: Format) -> GgmlDType {
         Format::Q4_1 => GgmlDType::Q4_1,
         Format::Q5_0 => GgmlDType::Q5_0,
         Format::Q5_1 => GgmlDType::Q5_1,
-        Format::Q8_0 => GgmlDType::Q8_0,
+        // The IQ4 formats by [`Format::as_q8_0`].
+        Format::Q8_0 | Format::Iq4Nl | Format::Iq4Xs => GgmlDType::Q8_0,
         Format::Q4K => GgmlDType::Q4K,
         Format::Q5K => GgmlDType::Q5K,
         Format::Q6K => GgmlDType::Q6K,
         Format::Q2K => GgmlDType::Q2K,
         Format::Q3K => GgmlDType::Q3K,
-        // See [`Format::as_q8_0`].
-        Format::Iq4Nl | Format::Iq4Xs => GgmlDType::Q8_0,
     }
 }
 

@@ -158,7 +158,7 @@ impl Format {
         let block = &row[index / per_block * self.block_bytes()..][..self.block_bytes()];
         let part = index % per_block;
         match self {
-            Format::Q4_0 => small(block, part, None, |j| nibble(&block[2..], j)),
+            Format::Q4_0 | Format::Iq4Nl => small(block, part, None, |j| nibble(&block[2..], j)),
             Format::Q4_1 => small(block, part, Some(2), |j| nibble(&block[4..], j)),
             Format::Q5_0 => small(block, part, None, |j| nibble(&block[6..], j) | fifth(&block[2..], j)),
             Format::Q5_1 => small(block, part, Some(2), |j| nibble(&block[8..], j) | fifth(&block[4..], j)),
@@ -168,7 +168,6 @@ impl Format {
             Format::Q6K => six(block, part),
             Format::Q2K => two(block, part),
             Format::Q3K => three(block, part),
-            Format::Iq4Nl => small(block, part, None, |j| nibble(&block[2..], j)),
             Format::Iq4Xs => four_of_table(block, part),
             Format::F32 | Format::F16 | Format::Bf16 => unreachable!("dense formats have no groups"),
         }

@@ -50,11 +50,10 @@ pub(super) fn block_bytes(format: Format) -> usize {
 /// Bytes of the scales in front of a block.
 pub(super) fn scale_bytes(format: Format) -> usize {
     match format {
-        Format::Iq4Xs => PANEL,
-        Format::Q4_0 | Format::Q5_0 | Format::Q8_0 | Format::Iq4Nl => 2 * PANEL,
-        Format::Q2K | Format::Q3K | Format::Q4K | Format::Q5K | Format::Q6K => 2 * PANEL,
-        Format::Q4_1 | Format::Q5_1 => 4 * PANEL,
         Format::F32 | Format::F16 | Format::Bf16 => 0,
+        Format::Iq4Xs => PANEL,
+        Format::Q4_1 | Format::Q5_1 => 4 * PANEL,
+        _ => 2 * PANEL,
     }
 }
 
