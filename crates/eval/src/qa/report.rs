@@ -159,7 +159,7 @@ impl Report {
     /// Computes the numbers from results.
     ///
     /// # Errors
-    /// [`Error::Plan`] for a manifest with unknown names.
+    /// [`crate::Error::Plan`] for a manifest with unknown names.
     pub fn new(manifest: &QaManifest, prepared: &[Prepared], items: &[Item], measured: &[Measured]) -> Result<Report> {
         let columns: BTreeSet<Column> = items.iter().map(Item::column).collect();
         let of = |column: &Column| items.iter().filter(|item| item.column() == *column).collect::<Vec<_>>();

@@ -1,7 +1,7 @@
 //! Training examples for the reader from a corpus: questions about spans of its documents.
 //!
 //! A model with the profile [`Profile::Paper`] writes the question; a smaller one does not write questions that a given span
-//! answers, so its questions are sentences with a question word ([`cloze`]). A question is kept if the reader, shown its block
+//! answers, so its questions are sentences with a question word (`cloze`). A question is kept if the reader, shown its block
 //! alone, gives the span back (round-trip filtering: Alberti et al. 2019, arXiv 1906.05416). Each kept question has one example
 //! with its block, some with distractors beside it, and some questions one more with a block that BM25 ranks high for it but
 //! that does not hold the answer.

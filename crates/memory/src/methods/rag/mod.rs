@@ -2,7 +2,7 @@
 //!
 //! Pages are searched by meaning and by words, and their scores are combined ([`store::fuse::by_score`]); a page is
 //! indexed alone, without a header. The baseline of the GAM paper takes the top 5 pages of 2,048 tokens. A model with an
-//! adapter for reading is shown the best blocks of [`READ_PAGES`] times as many pages instead.
+//! adapter for reading is shown the best blocks of `READ_PAGES` times as many pages instead.
 
 use calls::{Agent, Stability};
 use futures_util::future::LocalBoxFuture;
