@@ -74,7 +74,8 @@ pub(crate) async fn read(question: &str, quotable: &Quotable, session: &Session<
     }
     let replies =
         try_join_all(shown.iter().map(|blocks| session.send(call(question, blocks, &evidence, session)))).await?;
-    let first_score = best.first().map_or(1.0, |block| block.score.max(f64::MIN_POSITIVE));
+    // Not that of the first block: one that lacks what the question requires may score higher.
+    let top_score = best.iter().map(|block| block.score).fold(f64::MIN_POSITIVE, f64::max);
     let mut readings: Vec<Reading<'_>> =
         shown.into_iter().zip(&replies).filter_map(|(blocks, reply)| Reading::new(blocks, reply)).collect();
     if readings.is_empty() {
@@ -107,7 +108,7 @@ pub(crate) async fn read(question: &str, quotable: &Quotable, session: &Session<
             answerable: fitted.map_or(0.0, log_odds),
             surface: draft.share(&answer.places),
             length: (answer.text.split_whitespace().count().max(1) as f64).ln(),
-            rank: reading.blocks[0].score / first_score,
+            rank: reading.blocks[0].score / top_score,
             joint: f64::from(u8::from(reading.blocks.len() > 1)),
             echo: draft.echo(&answer.text),
         };
