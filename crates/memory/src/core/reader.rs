@@ -76,24 +76,22 @@ pub(crate) async fn read(question: &str, quotable: &Quotable, session: &Session<
         try_join_all(shown.iter().map(|blocks| session.send(call(question, blocks, &evidence, session)))).await?;
     // Not that of the first block: one that lacks what the question requires may score higher.
     let top_score = best.iter().map(|block| block.score).fold(f64::MIN_POSITIVE, f64::max);
-    let mut readings: Vec<Reading<'_>> =
+    let readings: Vec<Reading<'_>> =
         shown.into_iter().zip(&replies).filter_map(|(blocks, reply)| Reading::new(blocks, reply)).collect();
     if readings.is_empty() {
         return Ok(None);
     }
     let draft = Draft::new(question, &texts);
-    if let Some(required) = AnswerType::of(question).filter(|required| required.is_required()) {
-        for reading in readings.iter_mut().filter(|reading| reading.is_found() && !required.is_in(&reading.text)) {
-            let spans = spans(required, reading.blocks, &draft);
-            let call = call(question, reading.blocks, &evidence, session);
-            if !spans.is_empty() {
-                let reply = session.send(Call { output_format: OutputFormat::Choice(spans), ..call }).await?;
-                if let Some(chosen) = Reading::new(reading.blocks, &reply) {
-                    *reading = chosen;
-                }
-            }
+    let typed = try_join_all(readings.into_iter().map(async |reading| {
+        let spans = spans(question, &reading, &draft);
+        if spans.is_empty() {
+            return Ok(reading);
         }
-    }
+        let call = call(question, reading.blocks, &evidence, session);
+        let reply = session.send(Call { output_format: OutputFormat::Choice(spans), ..call }).await?;
+        Result::Ok(Reading::new(reading.blocks, &reply).unwrap_or(reading))
+    }));
+    let readings = typed.await?;
     let best = readings.iter().max_by(|a, b| a.is_found().cmp(&b.is_found()).then(a.weight().total_cmp(&b.weight())));
     let not_found = best.map_or(1.0, |best| best.not_found);
     let fitted = draft.choose(None).answerable;
@@ -128,9 +126,14 @@ pub(crate) async fn read(question: &str, quotable: &Quotable, session: &Session<
     Ok(Some(Chosen { answers, answerable, margin: None, readings }))
 }
 
-/// The spans of some blocks that have what the question asks for, best first.
-fn spans(required: AnswerType, blocks: &[Block], draft: &Draft) -> Vec<String> {
-    let is_shown = |place: &Place| blocks.iter().any(|block| block.place.holds(place));
+/// The spans of a reading's blocks that have what the question requires, best first; empty if nothing is required or the answer
+/// has it.
+fn spans(question: &str, reading: &Reading<'_>, draft: &Draft) -> Vec<String> {
+    let required = AnswerType::of(question).filter(|required| required.is_required());
+    let Some(required) = required.filter(|required| reading.is_found() && !required.is_in(&reading.text)) else {
+        return Vec::new();
+    };
+    let is_shown = |place: &Place| reading.blocks.iter().any(|block| block.place.holds(place));
     let candidates = draft.candidates().iter().filter(|candidate| candidate.places.iter().any(is_shown));
     let of_type = candidates.filter(|candidate| required.is_in(&candidate.text));
     of_type.take(SPANS).map(|candidate| one_line(&candidate.text)).collect()
