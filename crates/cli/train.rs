@@ -24,7 +24,7 @@ use serde_json::json;
 use store::{Corpora, Corpus};
 
 use crate::args::Train;
-use work::{BATCH, Cost, Course, EPOCHS, Work};
+use work::{BATCH, Cost, EPOCHS, TrainConfig, Work};
 
 /// Fewer questions are too few to learn from.
 const MIN_QUESTIONS: usize = 20;
@@ -167,7 +167,7 @@ impl<'a> Training<'a> {
         let expected = timed.len() as f64 / study.tried() as f64 * proposed;
         let seen = self.options.steps.map_or(EPOCHS as f64 * expected, |steps| (steps * BATCH) as f64);
         timed.truncate(BATCH);
-        let Cost { step, memory_bytes } = self.work.time(&lines(&timed), &self.course(Some(1))?)?;
+        let Cost { step, memory_bytes } = self.work.time(&lines(&timed), &self.config(Some(1))?)?;
         let left = writing.mul_f64(proposed - study.tried() as f64);
         let training = step.mul_f64(seen / timed.len() as f64);
         eprintln!(
@@ -195,12 +195,12 @@ impl<'a> Training<'a> {
     }
 
     fn learn(&self) -> Result<()> {
-        self.work.train(&self.course(self.options.steps)?, &mut |line| eprintln!("{line}"))
+        self.work.train(&self.config(self.options.steps)?, &mut |line| eprintln!("{line}"))
     }
 
-    fn course(&self, steps: Option<usize>) -> Result<Course<'_>> {
+    fn config(&self, steps: Option<usize>) -> Result<TrainConfig<'_>> {
         let model = launch::fetching::fetched(&self.options.models.model, self.global)?;
-        Ok(Course {
+        Ok(TrainConfig {
             model: model.entry().context("the model has no weights")?.to_owned(),
             base: typed_model::base(&self.options.models.model),
             start: self.start.as_deref(),

@@ -44,7 +44,7 @@ const MEMORY: usize = 4 << 30;
 const CHECKPOINT_EVERY: Duration = Duration::from_secs(30);
 
 /// How an adapter is trained.
-pub(super) struct Course<'a> {
+pub(super) struct TrainConfig<'a> {
     /// Weights of the base model.
     pub model: PathBuf,
     /// Name of the base model, for the adapter's configuration.
@@ -133,19 +133,19 @@ impl Work {
     }
 
     /// Makes one step on these examples and forgets it.
-    pub fn time(&self, examples: &str, course: &Course<'_>) -> Result<Cost> {
+    pub fn time(&self, examples: &str, config: &TrainConfig<'_>) -> Result<Cost> {
         let folder = self.folder.join("timed");
         private::folder(&folder)?;
         let data = folder.join("data.jsonl");
         private::write(&data, examples)?;
-        let cost = course.run(&data, &folder, &mut |_| ())?;
+        let cost = config.run(&data, &folder, &mut |_| ())?;
         fs::remove_dir_all(&folder)?;
         Ok(cost)
     }
 
     /// Trains on the examples, from the last checkpoint if there is one.
-    pub fn train(&self, course: &Course<'_>, say: &mut dyn FnMut(&str)) -> Result<()> {
-        course.run(&self.folder.join("data.jsonl"), &self.folder.join("run"), say)?;
+    pub fn train(&self, config: &TrainConfig<'_>, say: &mut dyn FnMut(&str)) -> Result<()> {
+        config.run(&self.folder.join("data.jsonl"), &self.folder.join("run"), say)?;
         Ok(())
     }
 
@@ -168,7 +168,7 @@ impl Work {
     }
 }
 
-impl Course<'_> {
+impl TrainConfig<'_> {
     /// Trains on the examples of a file, from the last checkpoint in the folder if there is one. The cost is that of a run
     /// without a checkpoint.
     fn run(&self, data: &Path, folder: &Path, say: &mut dyn FnMut(&str)) -> Result<Cost> {
