@@ -30,6 +30,7 @@ export const brief = (text, most) => {
 };
 
 export function lasting(seconds) {
+  if (seconds < 0.1) return "< 0.1 s";
   if (seconds < 10) return `${seconds.toFixed(1)} s`;
   if (seconds < 90) return `${Math.round(seconds)} s`;
   return seconds < 5400 ? `${Math.round(seconds / 60)} min` : `${(seconds / 3600).toFixed(1)} h`;

@@ -196,7 +196,7 @@ function fit(nodes = graph.nodes) {
   const { clientWidth: width, clientHeight: height } = $("graph-picture");
   const [left, right] = [Math.min(...nodes.map((node) => node.x)), Math.max(...nodes.map((node) => node.x))];
   const [top, bottom] = [Math.min(...nodes.map((node) => node.y)), Math.max(...nodes.map((node) => node.y))];
-  const scale = Math.min((width - 120) / Math.max(right - left, 1), (height - 80) / Math.max(bottom - top, 1), 2.5);
+  const scale = Math.min((width - Math.min(120, width / 5)) / Math.max(right - left, 1), (height - 80) / Math.max(bottom - top, 1), 2.5);
   view = { scale: Math.max(scale, 0.02), x: 0, y: 0 };
   view.x = width / 2 - ((left + right) / 2) * view.scale;
   view.y = height / 2 - ((top + bottom) / 2) * view.scale;
@@ -243,8 +243,8 @@ function draw() {
   for (const { from, to } of graph.links) {
     const isNear = selected && (from === selected || to === selected);
     pen.strokeStyle = isNear ? ink : line;
-    pen.globalAlpha = isNear ? 0.8 : near ? 0.15 : 0.5;
-    pen.lineWidth = isNear ? 1.5 : 1;
+    pen.globalAlpha = isNear ? (selected.near.length > RELATIONS_NAMED ? 0.35 : 0.8) : near ? 0.15 : 0.5;
+    pen.lineWidth = isNear && selected.near.length <= RELATIONS_NAMED ? 1.5 : 1;
     pen.beginPath();
     pen.moveTo(...at(from));
     pen.lineTo(...at(to));
@@ -299,8 +299,9 @@ function nameRelations(pen, at, paper, ink) {
   for (const { from, to, relation } of links) {
     const [[x, y], [otherX, otherY]] = [at(from), at(to)];
     const place = [brief(relation, SHORT), (x + otherX) / 2, (y + otherY) / 2 + 4];
-    pen.strokeStyle = paper;
-    pen.strokeText(...place);
+    const wide = pen.measureText(place[0]).width + 6;
+    pen.fillStyle = paper;
+    pen.fillRect(place[1] - wide / 2, place[2] - 13, wide, 18);
     pen.fillStyle = ink;
     pen.fillText(...place);
   }

@@ -49,7 +49,7 @@ function origin(of) {
 
 function state(model, mayPull, mayLoad) {
   const { name, loaded, here, kind } = model;
-  const act = (label, work) => button(label, tell(() => work(name)), { className: "quiet", "aria-label": `${label} ${name}`, "data-model": name });
+  const act = (label, work) => button(label, tell(() => work(name)), { className: "slim", "aria-label": `${label} ${name}`, "data-model": name });
   if (loading.has(name)) return ["loading"];
   if (loaded && (model.stays || !mayLoad)) return ["loaded"];
   if (loaded) return [`loaded${leaves(model)} `, act("Unload", unload)];

@@ -65,7 +65,7 @@ async function show(id, start, end) {
 
 // The arrows walk through sources of an answer, or through hits of a search.
 function walk(what, count, at, go) {
-  $("source-walk").hidden = count < 1;
+  $("source-walk").hidden = count < 1 || (count === 1 && what === "Source");
   $("source-where").textContent = count ? `${what} ${at} of ${count}` : "";
   for (const [name, to] of [["source-previous", at - 1], ["source-next", at + 1]]) {
     $(name).disabled = to < 1 || to > count;
@@ -92,7 +92,8 @@ function draw(places) {
   const starts = parts.map((part, at) => ({ ...part, from: units[part.start], number: at + 1 }));
   const out = [];
   for (const block of blocksOf(text)) {
-    while (starts.length && starts[0].from < block.to) out.push(divider(starts.shift(), parts.length));
+    const heading = block.heading ? text.slice(block.from, block.to).replace(/^#+ +/, "").trim() : "";
+    while (starts.length && starts[0].from < block.to) out.push(divider(starts.shift(), parts.length, heading));
     const element = el(block.heading ? `h${Math.min(block.heading + 2, 6)}` : "p", { className: block.keep ? "lines" : "" });
     let at = block.from;
     if (block.heading) {
@@ -113,10 +114,10 @@ function draw(places) {
   $("source-text").replaceChildren(...out);
 }
 
-// Where a page begins, with what models have written about it.
-function divider(part, count) {
+// Where a page begins, with what models have written about it; the heading that follows is not repeated.
+function divider(part, count, heading) {
   const notes = (part.notes ?? []).filter((note) => note.text);
-  const name = [count > 1 ? `Page ${part.number}` : "", part.label, part.time].filter(Boolean).join(" · ");
+  const name = [count > 1 ? `Page ${part.number}` : "", part.label === heading ? "" : part.label, part.time].filter(Boolean).join(" · ");
   if (!name && !notes.length) return "";
   if (!notes.length) return el("div", { className: "divider" }, name);
   return el("details", { className: "divider" }, el("summary", {}, [name, "in short"].filter(Boolean).join(" · ")), ...notes.map((note) => el("p", {}, note.text)));

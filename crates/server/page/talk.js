@@ -41,7 +41,7 @@ export async function showThreads() {
   kept = found.kept;
   $("threads-none").hidden = found.threads.length > 0;
   $("threads-none").textContent = kept ? "None yet." : "This server keeps none.";
-  $("threads-tools").hidden = !found.threads.length;
+  $("threads-delete").hidden = !found.threads.length;
   $("threads").replaceChildren(...found.threads.map((one) => el("li", {},
     el("a", { href: `#/c/${encodeURIComponent(corpus)}/ask/${one.id}`, "aria-current": thread?.id === one.id ? "page" : undefined }, one.title || "New conversation"))));
 }
@@ -104,7 +104,7 @@ function drawAnswer(turn, answer) {
   turn.found.set(answer, found);
   const about = [nameOf(answer.method), answer.model, lasting(answer.usage.seconds), counted(answer.usage.calls, "call")];
   return el("div", { className: "answer", role: "group", "aria-label": `Answer, ${nameOf(answer.method)}` },
-    shown(answer, open), el("p", { className: "about small" }, about.join(" · ")), found.whole);
+    shown(answer, open), el("div", { className: "meta" }, found.whole, el("p", { className: "about small" }, about.join(" · "))));
 }
 
 function tools(turn) {

@@ -1,4 +1,4 @@
-//! How the page looks in every state: at three widths, in both themes, by keyboard and to screen readers; and its pictures.
+//! How the page looks in every state: at four widths, in both themes, by keyboard and to screen readers; and its pictures.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use crate::host::Host;
 use crate::page::{MANY_NODES, QUESTION, answered, ask, browse, click, page, told};
 use test_support::browser::Browser;
 
-const WIDTHS: [u32; 3] = [320, 768, 1400];
+const WIDTHS: [u32; 4] = [320, 768, 1400, 2560];
 
 /// A state of the page: its name, its address on corpus `a`, and what is done there.
 type State = (&'static str, &'static str, fn(&mut Browser));
@@ -246,7 +246,7 @@ fn first_paint() {
     );
 }
 
-/// `MEMLOCAL_PICTURES=FOLDER cargo test --release -p server pictures -- --ignored` makes docs/page.png and the others.
+/// `MEMLOCAL_PICTURES=FOLDER cargo test --release -p server pictures -- --ignored` makes pictures of all states.
 #[test]
 #[ignore = "writes pictures of the page into the folder of MEMLOCAL_PICTURES"]
 fn pictures() {
@@ -258,7 +258,7 @@ fn pictures() {
         fs::write(folder.join(name), png).expect("it can be written");
     };
     let take_all = |page: &mut Browser, name: &str| {
-        for width in [320, 768, 1400, 2560] {
+        for width in WIDTHS {
             page.width(width);
             for scheme in ["light", "dark"] {
                 page.prefers(scheme);
@@ -272,9 +272,6 @@ fn pictures() {
     let title = json!({ "title": "The light at Pell" }).to_string();
     host.send("PATCH", "/v1/corpora/a", &[("content-type", "application/json")], &title);
     let Some(mut page) = browse(&host, "") else { return };
-    page.prefers("light");
-    enter(&mut page, &host, STATES.into_iter().find(|state| state.0 == "source").expect("there is one"));
-    take(&mut page, "page.png");
     noted(&host);
     for state in STATES {
         enter(&mut page, &host, state);
