@@ -21,7 +21,7 @@ pub mod methods;
 pub use crate::core::access::Access;
 pub use crate::core::cite::Citation;
 pub use crate::core::error::{MemoryError, Result};
-pub use crate::core::follow_up::{Turn, standalone};
+pub use crate::core::follow_up::{Turn, search_query, standalone};
 pub use crate::core::ingest::{Added, add, add_text};
 pub use crate::core::library::Library;
 pub use crate::core::method::{About, Choice, Method, Paper};

@@ -32,6 +32,7 @@ export function shown(answer, open) {
   const statements = answer.abstained ? [] : answer.statements ?? [];
   if (answer.note) out.append(el("p", { className: "note" }, answer.note.charAt(0).toUpperCase() + answer.note.slice(1)));
   if (answer.understood) out.append(el("p", { className: "understood small" }, `Understood as: ${answer.understood}`));
+  if (answer.searched_with) out.append(el("p", { className: "understood small" }, `Searched with: ${answer.searched_with}`));
   if (answer.short && answer.short !== answer.answer && !answer.answer.toLowerCase().startsWith(answer.short.toLowerCase())) {
     out.append(el("p", { className: "short" }, answer.short));
   }

@@ -87,6 +87,13 @@ fn a_follow_up_is_rewritten_with_the_turns_before_it() {
     assert_eq!(kept["turns"][1]["question"], "When?");
     let small = ask(&host, &thread, "Why?", json!({ "follow_up": true, "profile": "small" })).json();
     assert!(small.get("understood").is_none(), "small models rewrite badly: {small}");
+    assert_eq!(
+        small["searched_with"], "When did the storm break the wall? Why?",
+        "the search has the words of the questions before it"
+    );
+    let alone =
+        ask(&host, &thread, "Who built the wall at Pell?", json!({ "follow_up": true, "profile": "small" })).json();
+    assert!(alone.get("searched_with").is_none(), "it names its subject: {alone}");
     let without = host.post("/v1/corpora/pell/ask", &json!({ "question": QUESTION, "follow_up": true }));
     without.refused(400, "invalid_value");
 }

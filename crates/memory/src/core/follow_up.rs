@@ -1,4 +1,5 @@
-//! A question of a conversation, rewritten so that it is understood without the turns before it.
+//! A question of a conversation: what it refers to in the turns before it. Large models rewrite it; for small ones the search
+//! query has the words of the questions before it.
 
 use calls::{Agent, Stability, schema};
 use serde::Deserialize;
@@ -39,7 +40,7 @@ struct Rewritten {
 }
 
 /// The question with what it refers to in the latest turns, which come in order. Models of the small profile rewrite badly,
-/// so with them the question is as it was.
+/// so with them the question is as it was ([`search_query`]).
 ///
 /// # Errors
 /// If a call fails.
@@ -64,6 +65,84 @@ pub async fn standalone(question: &str, turns: &[Turn], session: &Session<'_>) -
     Ok(rewritten.unwrap_or_else(|| question.to_owned()))
 }
 
+/// English words that refer to what was named before.
+const REFERRING: [&str; 34] = [
+    "he",
+    "she",
+    "it",
+    "they",
+    "him",
+    "her",
+    "them",
+    "his",
+    "hers",
+    "its",
+    "their",
+    "theirs",
+    "this",
+    "these",
+    "those",
+    "one",
+    "ones",
+    "there",
+    "then",
+    "such",
+    "else",
+    "same",
+    "he's",
+    "she's",
+    "it's",
+    "they're",
+    "former",
+    "latter",
+    "himself",
+    "herself",
+    "itself",
+    "themselves",
+    "another",
+    "others",
+];
+
+/// English words that begin a question which goes on from the one before it.
+const CONTINUING: [&str; 4] = ["and", "or", "but", "also"];
+
+/// What to search for with a model of the small profile, if that is not the question alone: an English question that refers to
+/// earlier turns has the words of the questions before it in front, back to one that refers to nothing. Only retrieval uses
+/// it; the question is answered as it was asked. `None` if the question names its subject or nothing is before it.
+pub fn search_query(question: &str, turns: &[Turn], session: &Session<'_>) -> Option<String> {
+    if session.profile(Agent::Researcher) != Profile::Small || turns.is_empty() || !refers(question) {
+        return None;
+    }
+    let mut questions = vec![question];
+    for turn in turns.iter().rev().take(MAX_TURNS) {
+        questions.push(&turn.question);
+        if !refers(&turn.question) {
+            break;
+        }
+    }
+    questions.reverse();
+    Some(questions.join(" "))
+}
+
+/// True if an English question points to something before it and has no name of its own.
+fn refers(question: &str) -> bool {
+    let apart = |letter: char| !letter.is_alphanumeric() && !matches!(letter, '\'' | '-');
+    let question = question.replace('\u{2019}', "'");
+    let words: Vec<&str> = question.split(apart).filter(|word| !word.is_empty()).collect();
+    let names = words.iter().skip(1).any(|word| word.starts_with(char::is_uppercase) && *word != "I");
+    if names {
+        return false;
+    }
+    let words: Vec<String> = words.iter().map(|word| word.to_lowercase()).collect();
+    let goes_on = words.first().is_some_and(|first| CONTINUING.contains(&first.as_str()));
+    // Scripts without spaces have no words to count.
+    let is_ellipsis = question.is_ascii() && words.len() <= MAX_WORDS_OF_ELLIPSIS;
+    goes_on || is_ellipsis || words.iter().any(|word| REFERRING.contains(&word.as_str()))
+}
+
+/// A question of so few words ("When?", "For whom?") goes on from the one before it.
+const MAX_WORDS_OF_ELLIPSIS: usize = 2;
+
 /// The latest turns that fit into a quarter of the context, as text, in order.
 fn latest(turns: &[Turn], agent: Agent, session: &Session<'_>) -> Vec<String> {
     let mut budget_tokens = session.context(agent) / 4;
@@ -79,4 +158,31 @@ fn latest(turns: &[Turn], agent: Agent, session: &Session<'_>) -> Vec<String> {
     }
     texts.reverse();
     texts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::refers;
+
+    #[test]
+    fn questions_that_go_on_from_another_are_told_from_those_that_name_their_subject() {
+        for question in [
+            "When?",
+            "And by 2000?",
+            "What did he tell monks and nuns?",
+            "Who else received one?",
+            "What\u{2019}s it for?",
+        ] {
+            assert!(refers(question), "{question}");
+        }
+        let alone = [
+            "How many Huguenots fled?",
+            "Where did she marry Tom Reed?",
+            "Which instrument measures the performance of engines?",
+            "灯塔是谁看守的？",
+        ];
+        for question in alone {
+            assert!(!refers(question), "{question}");
+        }
+    }
 }

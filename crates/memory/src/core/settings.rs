@@ -49,6 +49,8 @@ pub struct Settings {
     pub answer_form: AnswerForm,
     /// The options of a multiple-choice question, which only the answering prompt has; empty for an open question.
     pub choices: Vec<String>,
+    /// What `rag` searches for in place of the question, which it answers as it is ([`crate::search_query`]).
+    pub search_query: Option<String>,
     /// Keep the KV cache of prompt prefixes beside the corpus for the next question.
     pub keep_prefixes: bool,
     /// Options of methods, each under its own type.
@@ -69,6 +71,7 @@ impl Settings {
             answer_rules: None,
             answer_form: AnswerForm::Sentence,
             choices: Vec::new(),
+            search_query: None,
             keep_prefixes: false,
             method_options: OptionSet::default(),
         }

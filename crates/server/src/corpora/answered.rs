@@ -30,6 +30,8 @@ pub(crate) struct Answered {
     note: Option<String>,
     /// The question that was answered, if a follow-up was rewritten so that it is understood alone.
     understood: Option<String>,
+    /// The query, if the words of earlier questions were added to that of a follow-up.
+    searched_with: Option<String>,
     usage: UsageSchema,
     /// The id of the trace.
     trace: String,

@@ -57,7 +57,8 @@ pub(crate) struct AskRequest {
     /// The turn of the thread that asks this question already, from 0: it gets a further answer.
     pub turn: Option<usize>,
     /// True if the question may refer to the turns before it. Models from 3B parameters on rewrite it first so that it is
-    /// understood alone, and the answer has the result as `understood`.
+    /// understood alone, and the answer has the result as `understood`; with smaller ones `rag` also searches for the words of
+    /// the questions before it, and the answer has the query as `searched_with`.
     pub follow_up: Option<bool>,
     /// The turns before the question, in a conversation that is not a thread.
     #[serde(skip)]
@@ -123,7 +124,7 @@ pub(crate) async fn answer(
         move |why: String| async move {
             let corpus = tenant.corpora.open(&corpus)?;
             let trace = Trace::to(record);
-            let session = Session {
+            let mut session = Session {
                 caller: &*app.caller,
                 embedder: &*app.embedder,
                 settings,
@@ -138,11 +139,17 @@ pub(crate) async fn answer(
                 _ => request.earlier,
             };
             let understood = memory::standalone(&request.question, &turns, &session).await?;
+            let searched_with = memory::search_query(&request.question, &turns, &session);
+            session.settings.search_query.clone_from(&searched_with);
             let answer = memory::ask_what_is_ready(&understood, &corpus, session, &why).await?;
             let mut answer =
                 serde_json::to_value(answer).map_err(|error| ServerError::Memory(MemoryError::Trace(error.into())))?;
             if understood != request.question {
                 answer["understood"] = understood.into();
+            }
+            // Other methods search in several ways; their steps tell with what.
+            if let Some(query) = searched_with.filter(|_| answer["method"] == "rag") {
+                answer["searched_with"] = query.into();
             }
             answer["trace"] = id.into();
             // While the corpus is open: a document that is deleted later is forgotten by the thread too.

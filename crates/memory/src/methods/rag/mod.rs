@@ -106,9 +106,10 @@ impl Method for Rag {
 /// Answers a question from the nearest pages.
 async fn ask(question: &str, corpus: &Corpus, session: &Session<'_>) -> Result<Answer> {
     let k = session.settings.options::<Options>().k;
+    let query = session.settings.search_query.as_deref().unwrap_or(question);
     let reads_blocks = span::reads_blocks(session);
     let library = Library::open(corpus, Layer::Page, Indexed::Content, session.embedder)?;
-    let hits = library.hybrid(question, if reads_blocks { k * READ_PAGES } else { k }, session).await?;
+    let hits = library.hybrid(query, if reads_blocks { k * READ_PAGES } else { k }, session).await?;
     let best = hits.iter().take(k);
     let items = best.map(|hit| Item::page(hit.passage, "search", corpus)).collect::<Result<Vec<_>>>()?;
 
