@@ -179,8 +179,11 @@ function drawJob(job) {
   if (progress) gone.value = progress.done;
   const unread = new Map(state.unread.map(({ name, reason }) => [name, reason]));
   const read = new Map(state.added.map((one) => [one.name, one]));
-  const names = [...new Set([...state.files, ...read.keys(), ...unread.keys()])];
-  const wasOpen = view.querySelector("details")?.open;
+  // What could not be read comes first, and opens the list when it is known.
+  const names = [...new Set([...unread.keys(), ...state.files, ...read.keys()])];
+  const isNews = unread.size > (job.unread ?? 0);
+  job.unread = unread.size;
+  const isOpen = isNews || (view.querySelector("details")?.open ?? false);
   const lines = names.map((name) => {
     const reason = unread.get(name);
     const status = reason ?? (read.has(name) ? counted(read.get(name).pages, "page") : on ? "waiting" : "not read");
@@ -201,7 +204,7 @@ function drawJob(job) {
       }), { "aria-label": `Dismiss: ${words}` })),
     on ? gone : "",
     state.error && !state.unread.length ? el("p", { className: "bad" }, state.error) : "",
-    names.length ? el("details", { open: wasOpen ?? state.unread.length > 0 }, el("summary", {}, counted(names.length, "file")), el("ul", { className: "files", tabindex: 0, "aria-label": "Files" }, ...lines)) : "");
+    names.length ? el("details", { open: isOpen }, el("summary", {}, counted(names.length, "file")), el("ul", { className: "files", tabindex: 0, "aria-label": "Files" }, ...lines)) : "");
   if (action) ([...view.querySelectorAll("button")].find((one) => one.textContent === action) ?? view.querySelector("button"))?.focus();
   drawStrip();
 }

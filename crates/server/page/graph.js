@@ -92,6 +92,7 @@ async function load() {
   $("graph-size").textContent = found.nodes.length
     ? `${counted(found.nodes.length, "node")}, ${counted(found.edges.length, "relation")}${read}`
     : `This graph does not exist yet${read}. Ask a question with the method ${$("graph-kind").value} (Advanced) to build it.`;
+  $("graph-size").className = found.nodes.length ? "small" : "lead";
   $("graph-area").hidden = !found.nodes.length;
   if (!found.nodes.length) return;
   graph = arrange(found);

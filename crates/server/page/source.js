@@ -143,6 +143,8 @@ function find() {
   };
   if (hits.length) go(1);
   else walk("", 0, 0);
+  // Where the arrows are, their number is visible beside them.
+  $("source-found").classList.toggle("unseen", hits.length > 0);
   $("source-found").textContent = !wanted ? "" : hits.length ? counted(hits.length, "place") : "not found";
 }
 

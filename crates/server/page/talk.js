@@ -70,6 +70,7 @@ export async function showThread(id) {
 export const currentThread = () => thread?.id ?? null;
 
 function mark() {
+  costs();
   $("welcome").hidden = thread.turns.length > 0;
   $("talk-tools").hidden = !thread.id;
   // So that another view can be looked at meanwhile.
