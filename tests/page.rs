@@ -1,5 +1,10 @@
 //! The web page in a real browser with real models, operated as a user would.
 
+use std::fs;
+use std::path::Path;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::json;
 
 use test_support::browser::Browser;
@@ -50,7 +55,7 @@ fn a_document_is_dropped_asked_about_and_cited() {
     page.value("document.getElementById('operations-link').click()");
     engine_and_benchmarks(&mut page);
 
-    for width in [320, 768, 1400] {
+    for width in [320, 768, 1400, 2560] {
         page.width(width);
         for scheme in ["light", "dark"] {
             page.prefers(scheme);
@@ -59,6 +64,35 @@ fn a_document_is_dropped_asked_about_and_cited() {
         }
     }
     assert_eq!(page.complaints, Vec::<String>::new());
+}
+
+/// `MEMLOCAL_PICTURES=docs cargo test --release -p memlocal --test tests picture_of_samples -- --ignored` makes docs/page.png.
+#[test]
+#[ignore = "writes page.png into the folder of MEMLOCAL_PICTURES"]
+fn picture_of_samples() {
+    let folder = std::env::var("MEMLOCAL_PICTURES").expect("MEMLOCAL_PICTURES=FOLDER");
+    let folder = repository(&folder);
+    let home = Home::new("picture").expect("the default models");
+    let mut page = Browser::start(&home.path("")).expect("Chromium");
+    let serving = Serving::start(&home, &[]);
+    page.width(1400);
+    page.prefers("light");
+    page.open(&format!("http://{}/", serving.address));
+    page.until("the first screen is there", "!document.getElementById('new-view').hidden");
+    let name = "the-gift-of-the-magi.txt";
+    let text = fs::read_to_string(repository("samples").join(name)).expect("it is there");
+    page.value("document.getElementById('question').value = 'What were the combs made of?'");
+    page.value(&DROP.replace("TEXT", &json!(text).to_string()).replace("story.txt", name));
+    page.until("there is an answer", ANSWERED);
+    assert_eq!(page.value("document.querySelector('.short').textContent"), "tortoise shell");
+    assert_eq!(page.value("document.querySelector('.verdicts').textContent"), "1 statement checked: 1 supported");
+    page.value("document.querySelector('.mark').click()");
+    page.until("the place is marked", "document.querySelector('#source-text mark') !== null");
+    // The pointer of text in the box blinks.
+    page.value("document.activeElement.blur()");
+    page.until("all is read", "document.getElementById('strip').hidden");
+    let png = STANDARD.decode(page.picture()).expect("it is base64");
+    fs::write(Path::new(&folder).join("page.png"), png).expect("it can be written");
 }
 
 /// The same question with GAM, whose steps are told with what they reused.
