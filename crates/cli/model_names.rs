@@ -6,7 +6,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use server::Refused;
+use serde::{Deserialize, Serialize};
+use server::{Preset, Refused};
 use store::private;
 
 /// The folder of uploaded files.
@@ -16,6 +17,36 @@ const FILE: &str = "model-names.json";
 
 /// Characters of a name, beyond which no client shows it whole.
 const MAX_CHARS: usize = 128;
+
+/// What a name means: a known name, a name on the hub, or an absolute path; with what it brings along.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(from = "Written")]
+pub struct Named {
+    pub of: String,
+    #[serde(flatten)]
+    pub preset: Preset,
+}
+
+/// As it is in the file: older versions wrote the model alone.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Written {
+    Alone(String),
+    With {
+        of: String,
+        #[serde(flatten)]
+        preset: Preset,
+    },
+}
+
+impl From<Written> for Named {
+    fn from(written: Written) -> Named {
+        match written {
+            Written::Alone(of) => Named { of, preset: Preset::default() },
+            Written::With { of, preset } => Named { of, preset },
+        }
+    }
+}
 
 /// Names with the models that they mean: a known name, a name on the hub, or an absolute path.
 #[derive(Debug)]
@@ -31,7 +62,7 @@ impl Names {
     }
 
     /// All names; none if the file cannot be read, which is reported where it is written.
-    pub fn all(&self) -> BTreeMap<String, String> {
+    pub fn all(&self) -> BTreeMap<String, Named> {
         self.read().unwrap_or_default()
     }
 
@@ -39,28 +70,28 @@ impl Names {
     ///
     /// # Errors
     /// If it is no name, or the file cannot be written.
-    pub fn add(&self, name: &str, of: &str) -> Result<(), Refused> {
+    pub fn add(&self, name: &str, named: Named) -> Result<(), Refused> {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ':' | '/');
         let begins = name.starts_with(|c: char| c.is_ascii_alphanumeric());
         if !begins || !name.chars().all(is_plain) || name.len() > MAX_CHARS || name.to_lowercase().ends_with(".gguf") {
             let rule = "use up to 128 letters, digits, `-`, `_`, `.`, `:` and `/`, beginning with a letter or digit";
             return Err((format!("`{name}` cannot be the name of a model"), Some(rule.to_owned())));
         }
-        self.change(|names| names.insert(name.to_owned(), of.to_owned())).map(drop)
+        self.change(|names| names.insert(name.to_owned(), named)).map(drop)
     }
 
     /// Removes a name and returns what it meant; `None` if it was not given.
     ///
     /// # Errors
     /// If the file cannot be written.
-    pub fn remove(&self, name: &str) -> Result<Option<String>, Refused> {
+    pub fn remove(&self, name: &str) -> Result<Option<Named>, Refused> {
         if !self.all().contains_key(name) {
             return Ok(None);
         }
         self.change(|names| names.remove(name))
     }
 
-    fn change<T>(&self, change: impl FnOnce(&mut BTreeMap<String, String>) -> T) -> Result<T, Refused> {
+    fn change<T>(&self, change: impl FnOnce(&mut BTreeMap<String, Named>) -> T) -> Result<T, Refused> {
         let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         let failed = |error: io::Error| (format!("{} cannot be changed: {error}", self.path.display()), None);
         let mut names = self.read().map_err(failed)?;
@@ -70,11 +101,30 @@ impl Names {
         Ok(changed)
     }
 
-    fn read(&self) -> io::Result<BTreeMap<String, String>> {
+    fn read(&self) -> io::Result<BTreeMap<String, Named>> {
         match fs::read_to_string(&self.path) {
             Ok(text) => Ok(serde_json::from_str(&text)?),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(BTreeMap::new()),
             Err(error) => Err(error),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Map, json};
+
+    use super::*;
+
+    #[test]
+    fn names_are_read_as_they_were_written_by_this_and_older_versions() {
+        let folder = tempfile::tempdir().expect("the system has a folder for temporary files");
+        fs::write(folder.path().join(FILE), r#"{ "old": "smollm2-135m-instruct" }"#).expect("it is written");
+        let parameters = Map::from_iter([("top_k".to_owned(), json!(7))]);
+        let named = Named { of: "/a.gguf".to_owned(), preset: Preset { system: "Be brief.".to_owned(), parameters } };
+        Names::in_folder(folder.path()).add("mine", named.clone()).expect("it is a name");
+        let all = Names::in_folder(folder.path()).all();
+        let old = Named { of: "smollm2-135m-instruct".to_owned(), preset: Preset::default() };
+        assert_eq!(all, BTreeMap::from([("mine".to_owned(), named), ("old".to_owned(), old)]));
     }
 }

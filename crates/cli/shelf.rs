@@ -17,9 +17,9 @@ use models::fetch::{
     locate_named, remove, remove_named, resolve,
 };
 use models::manifest::{Kind, Role};
-use server::{PullProgress, Refused, Shelf, ShelfModel};
+use server::{Preset, PullProgress, Refused, Shelf, ShelfModel};
 
-use crate::model_names::{BLOBS, Names};
+use crate::model_names::{BLOBS, Named, Names};
 
 /// The models folder of a data folder, and the files and names beside it.
 #[derive(Debug)]
@@ -169,7 +169,7 @@ impl LocalModels {
     fn typed(&self, name: &str) -> Option<String> {
         let file = self.files.iter().find(|(known, _)| known == name);
         let file = file.map(|(_, path)| path.to_string_lossy().into_owned());
-        file.or_else(|| self.names.all().get(name).cloned()).or_else(|| self.fetchable(name))
+        file.or_else(|| self.names.all().remove(name).map(|named| named.of)).or_else(|| self.fetchable(name))
     }
 }
 
@@ -186,11 +186,11 @@ impl Shelf for LocalModels {
     fn list(&self) -> Vec<ShelfModel> {
         let mut models: Vec<ShelfModel> = self.built_in().into_iter().chain(self.of_hub()).collect();
         models.extend(self.files.iter().map(|(name, path)| self.at_path(name.clone(), path)));
-        for (name, of) in self.names.all() {
+        for (name, Named { of, preset }) in self.names.all() {
             let known = models.iter().find(|model| model.name == of && model.alias_of.is_none()).cloned();
             let named = match known {
-                Some(model) => ShelfModel { name, alias_of: Some(of), ..model },
-                None => ShelfModel { alias_of: Some(of.clone()), ..self.at_path(name, Path::new(&of)) },
+                Some(model) => ShelfModel { name, preset, alias_of: Some(of), ..model },
+                None => ShelfModel { preset, alias_of: Some(of.clone()), ..self.at_path(name, Path::new(&of)) },
             };
             models.push(named);
         }
@@ -234,7 +234,7 @@ impl Shelf for LocalModels {
         memory_budget::release(&self.global);
     }
 
-    fn alias(&self, name: &str, of: &str) -> Result<(), Refused> {
+    fn alias(&self, name: &str, of: &str, preset: &Preset) -> Result<(), Refused> {
         let is_taken = self.fetchable(name).is_some() || self.files.iter().any(|(known, _)| known == name);
         if is_taken {
             return Err((format!("`{name}` is the name of another model"), Some("choose another name".to_owned())));
@@ -249,13 +249,13 @@ impl Shelf for LocalModels {
         }
         let model = OneModel::find(&of, self.quantise, &self.global).and_then(|model| model.inspect());
         model.map_err(|error| refused(&error))?;
-        self.names.add(name, &of)
+        self.names.add(name, Named { of, preset: preset.clone() })
     }
 
     fn remove(&self, name: &str) -> Result<(), Refused> {
-        if let Some(of) = self.names.remove(name)? {
+        if let Some(Named { of, .. }) = self.names.remove(name)? {
             let is_upload = Path::new(&of).starts_with(self.folder.join(BLOBS));
-            if is_upload && !self.names.all().values().any(|other| *other == of) {
+            if is_upload && !self.names.all().values().any(|other| other.of == of) {
                 std::fs::remove_file(&of).map_err(|error| (format!("{of} cannot be removed: {error}"), None))?;
                 // The packed weights beside it, if it was ever loaded.
                 let _ = std::fs::remove_file(format!("{of}.packed"));

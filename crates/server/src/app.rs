@@ -116,7 +116,7 @@ impl Shared {
         let (name, (Resident { caller, .. }, in_use)) = if let Some(found) = found {
             (found.0.name.clone(), found)
         } else {
-            let Some(Meant { name, model }) = self.meant(model).await? else { return Ok(Arc::clone(self)) };
+            let Some(Meant { name, model, .. }) = self.meant(model).await? else { return Ok(Arc::clone(self)) };
             // Another name of a model that the server was started with.
             if let Ok(served) = self.served(&model.name) {
                 let (caller, core) = (Arc::clone(&self.fixed), Arc::clone(&self.core));

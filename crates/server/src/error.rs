@@ -178,6 +178,9 @@ impl ServerError {
             Self::ModelsFixed(name) => {
                 format!("start the server with --load-models, or with --model {name}")
             }
+            Self::Fixed(name) => {
+                format!("start the server without --model {name}, and have it loaded by a request that names it")
+            }
             Self::LoadsWaiting { .. } => "try again when the model is loaded; GET /v1/shelf shows it".into(),
             Self::NoRoom { .. } => "choose a smaller model, or a smaller KV cache with --kv-tokens".into(),
             Self::NoKey | Self::WrongKey => "`memlocal keys add NAME` creates a key".into(),

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use calls::{Caller, ModelDetails};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use crate::served::matches_name;
 
@@ -38,11 +39,11 @@ pub trait Shelf: fmt::Debug + Send + Sync {
     /// Gives the memory that dropped models have left back to the system.
     fn release(&self) {}
 
-    /// Gives a model another name: one of the list, or the one at the path of a GGUF file.
+    /// Gives a model another name, with a preset: one of the list, or the one at the path of a GGUF file.
     ///
     /// # Errors
     /// If the name cannot be given, or there is no such model.
-    fn alias(&self, name: &str, of: &str) -> Result<(), Refused>;
+    fn alias(&self, name: &str, of: &str, preset: &Preset) -> Result<(), Refused>;
 
     /// Removes a name that was given, with the uploaded file that no other name uses, or a fetched model from the disk.
     ///
@@ -69,12 +70,40 @@ pub struct ShelfModel {
     pub here: bool,
     /// The model that it is another name of.
     pub alias_of: Option<String>,
+    /// What its name brings along.
+    #[serde(skip)]
+    pub preset: Preset,
     /// What its files say, if it is here.
     #[serde(skip)]
     pub details: ModelDetails,
     /// The digest of its files, if it is known: 64 hexadecimal digits.
     #[serde(skip)]
     pub digest: String,
+}
+
+/// What Ollama's chat and generate use with a name where a request says nothing else.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Preset {
+    /// The system message; none if it is empty.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub system: String,
+    /// Options by their names.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub parameters: Map<String, Value>,
+}
+
+impl Preset {
+    /// This preset, with what it lacks from that of the model which it is a name of.
+    pub(crate) fn over(self, base: Preset) -> Preset {
+        let system = if self.system.is_empty() { base.system } else { self.system };
+        Preset { system, parameters: merged(base.parameters, self.parameters) }
+    }
+}
+
+/// Options of a preset, replaced by those of a request.
+pub(crate) fn merged(mut preset: Map<String, Value>, given: Map<String, Value>) -> Map<String, Value> {
+    preset.extend(given.into_iter().filter(|(_, value)| !value.is_null()));
+    preset
 }
 
 /// The language model on this disk that a request names.
@@ -87,12 +116,13 @@ pub(crate) fn find_meant(shelf: &dyn Shelf, requested: &str) -> Option<Meant> {
     let here = here(shelf);
     let named = find_in(&here, shelf, requested)?;
     let of = named.alias_of.as_ref().and_then(|of| here.iter().find(|model| model.name == *of));
-    Some(Meant { name: named.name.clone(), model: of.unwrap_or(named).clone() })
+    Some(Meant { name: named.name.clone(), preset: named.preset.clone(), model: of.unwrap_or(named).clone() })
 }
 
 /// A model, and the name by which a request knows it.
 pub(crate) struct Meant {
     pub name: String,
+    pub preset: Preset,
     pub model: ShelfModel,
 }
 

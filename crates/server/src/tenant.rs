@@ -132,6 +132,10 @@ impl Tenant {
             tracing::warn!(%error, "cannot take over the uploads of previous servers");
             Vec::new()
         });
+        let files = Files::new(folder.join("files"));
+        if let Err(error) = files.sweep() {
+            tracing::warn!(%error, "cannot delete files that a previous server left");
+        }
         Arc::new(Tenant {
             id: name.map_or(TenantId::LOCAL, tenant_id),
             name: name.map(ToOwned::to_owned),
@@ -142,7 +146,7 @@ impl Tenant {
             traces: Traces::new(config.max_trace_bytes),
             threads: Threads::default(),
             responses: Responses::new(folder),
-            files: Files::new(folder.join("files")),
+            files,
             batches: Batches::new(folder),
             locks: Mutex::default(),
         })

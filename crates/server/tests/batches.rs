@@ -1,7 +1,12 @@
 //! Batches of requests.
 
-use calls::Scripted;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use calls::{Caller, Scripted};
 use serde_json::{Value, json};
+use test_support::double::Double;
+use tokio::sync::Semaphore;
 
 use crate::files::{id, upload};
 use crate::host::{CONTEXT_TOKENS, Host, eventually};
@@ -30,4 +35,102 @@ fn a_bad_line_does_not_end_a_batch() {
     assert_eq!(replies[0]["response"]["body"]["choices"][0]["message"]["content"], "Yes.");
     assert_eq!(lines("error_file_id").len(), 2);
     host.post(&format!("{path}/cancel"), &json!({})).refused(409, "conflict");
+}
+
+/// A model that answers as many chats as there are permits; the others wait.
+#[derive(Clone)]
+struct Gate {
+    permits: Arc<Semaphore>,
+    begun: Arc<AtomicUsize>,
+}
+
+impl Gate {
+    fn new(permits: usize) -> Gate {
+        Gate { permits: Arc::new(Semaphore::new(permits)), begun: Arc::default() }
+    }
+
+    fn host(&self) -> Host {
+        let gate = self.clone();
+        Host::new(Double::new(yes()).answering(move |script, call| {
+            let gate = gate.clone();
+            Box::pin(async move {
+                gate.begun.fetch_add(1, Ordering::SeqCst);
+                gate.permits.acquire().await.expect("it stays open").forget();
+                script.call(call).await
+            })
+        }))
+    }
+}
+
+fn yes() -> Scripted {
+    Scripted::new(CONTEXT_TOKENS).answer("chat", "Yes.")
+}
+
+/// Begins a batch of this many chats, and returns its path.
+fn begin(host: &Host, requests: usize) -> String {
+    let body = json!({ "model": "scripted", "messages": [{ "role": "user", "content": "Well?" }] });
+    let line = |number: usize| {
+        json!({ "custom_id": number.to_string(), "url": "/v1/chat/completions", "body": body }).to_string() + "\n"
+    };
+    let input: String = (0..requests).map(line).collect();
+    let file = id(&upload(host, "in.jsonl", "batch", &input).json());
+    let asked = json!({ "input_file_id": file, "endpoint": "/v1/chat/completions", "completion_window": "24h" });
+    format!("/v1/batches/{}", id(&host.post("/v1/batches", &asked).json()))
+}
+
+/// The ids of the requests that have a reply, in order.
+fn replied(host: &Host, batch: &Value) -> Vec<String> {
+    let file = batch["output_file_id"].as_str().unwrap_or_else(|| panic!("{batch}"));
+    let text = host.get(&format!("/v1/files/{file}/content")).text;
+    let line = |line| serde_json::from_str::<Value>(line).expect("a line is JSON");
+    let mut ids: Vec<String> =
+        text.lines().map(|text| line(text)["custom_id"].as_str().expect("an id").into()).collect();
+    ids.sort_unstable();
+    ids
+}
+
+#[test]
+fn a_batch_goes_on_after_a_restart_without_what_was_answered() {
+    let host = Gate::new(2).host();
+    let path = begin(&host, 6);
+    eventually("two are answered", || host.get(&path).json()["request_counts"]["completed"] == 2);
+    let folder = Arc::clone(&host.folder);
+    drop(host);
+    let caller = Arc::new(yes());
+    let host = Host::on(folder, caller.clone(), |_| {});
+    eventually("it ends", || host.get(&path).json()["status"] == "completed");
+    let batch = host.get(&path).json();
+    assert_eq!(batch["request_counts"], json!({ "total": 6, "completed": 6, "failed": 0 }));
+    assert_eq!(replied(&host, &batch), ["0", "1", "2", "3", "4", "5"]);
+    assert_eq!(caller.seen().len(), 4, "two had their replies");
+}
+
+#[test]
+fn a_cancelled_batch_keeps_the_replies_that_are_finished() {
+    let gate = Gate::new(0);
+    let host = gate.host();
+    let path = begin(&host, 6);
+    eventually("some are asked", || gate.begun.load(Ordering::SeqCst) == 4);
+    assert_eq!(host.post(&format!("{path}/cancel"), &json!({})).json()["status"], "cancelling");
+    gate.permits.add_permits(6);
+    eventually("it ends", || host.get(&path).json()["status"] == "cancelled");
+    let batch = host.get(&path).json();
+    assert_eq!(batch["request_counts"], json!({ "total": 6, "completed": 4, "failed": 0 }));
+    assert_eq!(replied(&host, &batch).len(), 4);
+    assert_eq!(gate.begun.load(Ordering::SeqCst), 4, "no further one is asked");
+}
+
+#[test]
+fn a_batch_that_was_being_cancelled_is_cancelled_after_a_restart() {
+    let gate = Gate::new(0);
+    let host = gate.host();
+    let path = begin(&host, 6);
+    eventually("some are asked", || gate.begun.load(Ordering::SeqCst) == 4);
+    host.post(&format!("{path}/cancel"), &json!({}));
+    let folder = Arc::clone(&host.folder);
+    drop(host);
+    let caller = Arc::new(yes());
+    let host = Host::on(folder, caller.clone(), |_| {});
+    eventually("it ends", || host.get(&path).json()["status"] == "cancelled");
+    assert!(caller.seen().is_empty());
 }

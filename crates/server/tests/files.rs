@@ -9,21 +9,48 @@ use crate::host::{Answer, CONTEXT_TOKENS, Host, eventually};
 
 /// Uploads a file as OpenAI's clients do.
 pub fn upload(host: &Host, name: &str, purpose: &str, content: &str) -> Answer {
+    let (kind, body) = form(name, purpose, content);
+    host.send("POST", "/v1/files", &[("content-type", kind)], &body)
+}
+
+/// The form of an upload, and its content type.
+pub fn form(name: &str, purpose: &str, content: &str) -> (&'static str, String) {
     let body = format!(
         "--frontier\r\ncontent-disposition: form-data; name=\"purpose\"\r\n\r\n{purpose}\r\n--frontier\r\n\
          content-disposition: form-data; name=\"file\"; filename=\"{name}\"\r\n\r\n{content}\r\n--frontier--\r\n"
     );
-    let kind = [("content-type", "multipart/form-data; boundary=frontier")];
-    host.send_bytes("POST", "/v1/files", &kind, body.as_bytes())
+    ("multipart/form-data; boundary=frontier", body)
 }
 
 pub fn id(value: &Value) -> String {
     value["id"].as_str().unwrap_or_else(|| panic!("{value}")).to_owned()
 }
 
-fn is_empty(host: &Host, folder: &str) -> bool {
-    let entries = std::fs::read_dir(host.folder.path().join(folder));
-    entries.map_or(true, |mut entries| entries.next().is_none())
+/// The names of all that is in the folder of files, in order.
+fn kept(host: &Host) -> Vec<String> {
+    let entries = std::fs::read_dir(host.folder.path().join("files")).expect("the folder is there");
+    let name = |entry: std::io::Result<std::fs::DirEntry>| entry.expect("an entry").file_name().into_string();
+    let mut names: Vec<String> = entries.map(|entry| name(entry).expect("UTF-8")).collect();
+    names.sort_unstable();
+    names
+}
+
+#[test]
+fn what_a_crash_left_of_an_upload_is_deleted_on_start() {
+    let host = Host::new(Scripted::new(CONTEXT_TOKENS));
+    let file = id(&upload(&host, "wall.txt", "user_data", "The wall broke.").json());
+    let whole = kept(&host);
+    let folder = Arc::clone(&host.folder);
+    drop(host);
+    // As after a crash behind the move of the content, and one while the record was written.
+    let digits = "0123456789abcdef".repeat(2);
+    for left in ["content", "new"] {
+        let path = folder.path().join("files").join(format!("file-{digits}.{left}"));
+        std::fs::write(path, "A secret.").expect("it is written");
+    }
+    let host = Host::on(folder, Arc::new(Scripted::new(CONTEXT_TOKENS)), |_| {});
+    assert_eq!(kept(&host), whole);
+    assert_eq!(host.get(&format!("/v1/files/{file}/content")).text, "The wall broke.");
 }
 
 #[test]
@@ -38,7 +65,8 @@ fn a_file_is_kept_until_it_is_deleted() {
     assert_eq!(host.get("/v1/files?purpose=batch").json()["data"], json!([]));
     assert_eq!(host.delete(&path).json()["deleted"], true);
     host.get(&path).refused(404, "not_found");
-    assert!(is_empty(&host, "files"));
+    let left: Vec<_> = kept(&host);
+    assert_eq!(left, ["lock"]);
     upload(&host, "a.txt", "fine-tune", "x").refused(400, "invalid_value");
 }
 
@@ -87,10 +115,38 @@ fn an_answer_from_vector_stores_cites_files() {
         "include": ["file_search_call.results"],
         "tools": [{ "type": "file_search", "vector_store_ids": [store], "max_num_results": 3 }] });
     let response = host.post("/v1/responses", &body).json();
+    let streamed = host.post("/v1/responses", &with(&body, "stream", json!(true)));
     let items = response["output"].as_array().unwrap_or_else(|| panic!("{response}"));
     assert_eq!(items[0]["type"], "file_search_call");
     assert_eq!(items[0]["results"][0]["file_id"], file.as_str());
     let cited = items.iter().find(|item| item["type"] == "message").expect("a message");
     let annotation = &cited["content"][0]["annotations"][0];
     assert_eq!((&annotation["type"], &annotation["file_id"]), (&json!("file_citation"), &json!(file)));
+
+    let events = streamed.events();
+    let place = |name: &str| events.iter().position(|(known, _)| known == name).unwrap_or_else(|| panic!("no {name}"));
+    let order = [
+        "response.created",
+        "response.file_search_call.in_progress",
+        "response.file_search_call.searching",
+        "response.file_search_call.completed",
+        "response.output_text.delta",
+        "response.output_text.annotation.added",
+        "response.output_text.done",
+        "response.completed",
+    ];
+    assert!(order.map(place).is_sorted(), "{:?}", order.map(place));
+    let annotated = &events[place("response.output_text.annotation.added")].1["annotation"];
+    assert_eq!(annotated, annotation, "as in a response that is not streamed");
+    let whole = &events[place("response.completed")].1["response"]["output"];
+    assert_eq!(whole[0]["results"], items[0]["results"]);
+    let deltas = events.iter().filter(|(name, _)| name == "response.output_text.delta");
+    let text: String = deltas.filter_map(|(_, event)| event["delta"].as_str()).collect();
+    assert_eq!(cited["content"][0]["text"], text.as_str());
+}
+
+fn with(body: &Value, field: &str, value: Value) -> Value {
+    let mut body = body.clone();
+    body[field] = value;
+    body
 }

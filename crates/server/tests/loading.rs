@@ -7,12 +7,13 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 use std::time::Duration;
 
-use calls::{Agent, BoxFuture, Call, CallError, Caller, ModelDetails, ModelInfo, Reply, Tokens};
+use calls::{Agent, BoxFuture, Call, CallError, Caller, ModelDetails, ModelInfo, Reply, Scripted, Tokens};
 use serde_json::{Value, json};
-use server::{KeepAlive, Keys, KeysFile, LoadModels, PullProgress, Refused, Shelf, ShelfModel};
+use server::{KeepAlive, Keys, KeysFile, LoadModels, Preset, PullProgress, Refused, Shelf, ShelfModel};
 use tempfile::TempDir;
 
 use crate::host::{Answer, CONTEXT_TOKENS, Host, eventually, read_until, says};
+use test_support::double::Double;
 use test_support::thinker::Thinker;
 
 const GIB: u64 = 1 << 30;
@@ -27,6 +28,9 @@ struct Machine {
     resident: Arc<AtomicUsize>,
     /// Held to keep loads from ending.
     gate: Mutex<()>,
+    presets: Mutex<BTreeMap<String, Preset>>,
+    /// The scripts of the models that were loaded, which answer with their names.
+    scripts: Mutex<BTreeMap<String, Arc<Scripted>>>,
     aliases: Mutex<BTreeMap<String, String>>,
     fetched: Mutex<Vec<String>>,
     folder: TempDir,
@@ -73,6 +77,8 @@ impl Machine {
             resident: Arc::default(),
             gate: Mutex::default(),
             aliases: Mutex::default(),
+            presets: Mutex::default(),
+            scripts: Mutex::default(),
             fetched: Mutex::default(),
             folder: tempfile::tempdir().expect("the system has a folder for temporary files"),
         })
@@ -116,7 +122,11 @@ impl Shelf for Machine {
         .map(|(name, gib)| model(name, gib))
         .into();
         let aliases = self.aliases.lock().expect("no thread panics").clone();
-        models.extend(aliases.into_iter().map(|(name, of)| ShelfModel { alias_of: Some(of), ..model(&name, 4) }));
+        let presets = self.presets.lock().expect("no thread panics").clone();
+        models.extend(aliases.into_iter().map(|(name, of)| {
+            let preset = presets.get(&name).cloned().unwrap_or_default();
+            ShelfModel { alias_of: Some(of), preset, ..model(&name, 4) }
+        }));
         models.extend(self.fetched.lock().expect("no thread panics").iter().map(|name| model(name, 4)));
         models
     }
@@ -149,18 +159,22 @@ impl Shelf for Machine {
         self.resident.fetch_add(1, Ordering::SeqCst);
         let inner: Box<dyn Caller> = match name {
             name if name.starts_with("slow") => Box::new(Thinker::default()),
-            name => Box::new(
-                says(name)
+            name => {
+                let script = says(name)
                     .answer("ollama", name)
                     .answer("messages", name)
                     .answer("response", name)
-                    .answer("completion", name),
-            ),
+                    .answer("completion", name);
+                let script = Arc::new(script);
+                self.scripts.lock().expect("no thread panics").insert(name.to_owned(), Arc::clone(&script));
+                Box::new(Double::new(script))
+            }
         };
         Ok(Arc::new(Loaded { name: name.to_owned(), inner, resident: Arc::clone(&self.resident) }))
     }
 
-    fn alias(&self, name: &str, of: &str) -> Result<(), Refused> {
+    fn alias(&self, name: &str, of: &str, preset: &Preset) -> Result<(), Refused> {
+        self.presets.lock().expect("no thread panics").insert(name.to_owned(), preset.clone());
         self.aliases.lock().expect("no thread panics").insert(name.to_owned(), of.to_owned());
         Ok(())
     }
@@ -480,7 +494,7 @@ fn models_are_pulled_named_copied_and_deleted_over_ollamas_api() {
     assert_eq!(machine.aliases.lock().expect("no thread panics")["mine"], path.to_string_lossy());
     assert_eq!(generate("mine:latest").json()["response"], "mine");
     for (field, value) in
-        [("system", json!("Be brief.")), ("quantize", json!("q4_0")), ("parameters", json!({ "top_k": 1 }))]
+        [("template", json!("{{ .Prompt }}")), ("quantize", json!("q4_0")), ("messages", json!([{ "role": "user" }]))]
     {
         let refused = host.post("/api/create", &json!({ "model": "other", "from": "one", field: value }));
         assert!(refused.refused_plainly(400).contains(field), "{field}");
@@ -514,4 +528,72 @@ fn models_are_pulled_named_copied_and_deleted_over_ollamas_api() {
     delete("scripted").refused_plainly(409);
     delete("script").refused_plainly(409);
     assert_eq!(generate("script").json()["response"], "I was here.", "the model of the start is not loaded again");
+}
+
+#[test]
+fn a_name_brings_its_system_message_and_options_along() {
+    let machine = Machine::new();
+    let host = host(&machine, KeepAlive::Forever);
+    let create = |more: Value| {
+        let mut body = json!({ "stream": false });
+        more.as_object().expect("fields").iter().for_each(|(name, value)| body[name] = value.clone());
+        host.post("/api/create", &body)
+    };
+    let parameters = json!({ "temperature": 0.25, "stop": ["END", "FIN"], "top_k": 7 });
+    let made = create(json!({ "model": "pell", "from": "one", "system": "Be brief.", "parameters": parameters }));
+    assert_eq!(made.status, 200, "{}", made.text);
+    // A name of a name keeps what it does not replace.
+    create(json!({ "model": "pell-b", "from": "pell", "parameters": { "top_k": 9 } }));
+    let ask = |path: &str, more: Value| {
+        let mut body = json!({ "stream": false });
+        more.as_object().expect("fields").iter().for_each(|(name, value)| body[name] = value.clone());
+        let answer = host.post(path, &body);
+        assert_eq!(answer.status, 200, "{}", answer.text);
+        let answer = answer.json();
+        let name = answer["response"].as_str().or(answer["message"]["content"].as_str()).expect("its name");
+        let call = machine.scripts.lock().expect("no thread panics")[name].seen().pop().expect("a call");
+        let turns: Vec<(String, String)> =
+            call.prompt.messages().iter().map(|turn| (turn.role.as_str().to_owned(), turn.content.clone())).collect();
+        (turns, call)
+    };
+    let turns = |all: &[(&str, &str)]| -> Vec<(String, String)> {
+        all.iter().map(|(role, text)| ((*role).to_owned(), (*text).to_owned())).collect()
+    };
+    let hello = json!([{ "role": "user", "content": "Hello?" }]);
+    let (said, call) = ask("/api/chat", json!({ "model": "pell", "messages": hello }));
+    assert_eq!(said, turns(&[("system", "Be brief."), ("user", "Hello?")]));
+    assert_eq!(
+        (call.sampling.temperature, call.sampling.top_k, call.stop),
+        (0.25, 7, vec!["END".into(), "FIN".into()])
+    );
+    let own = json!([{ "role": "system", "content": "Be long." }, { "role": "user", "content": "Hello?" }]);
+    let (said, call) =
+        ask("/api/chat", json!({ "model": "pell-b:latest", "messages": own, "options": { "temperature": 1.0 } }));
+    assert_eq!(said, turns(&[("system", "Be long."), ("user", "Hello?")]));
+    assert_eq!((call.sampling.temperature, call.sampling.top_k), (1.0, 9), "of the request, and of the name");
+    let (said, _) = ask("/api/generate", json!({ "model": "pell-b", "prompt": "Hello?" }));
+    assert_eq!(said, turns(&[("system", "Be brief."), ("user", "Hello?")]));
+    let (said, call) = ask("/api/generate", json!({ "model": "one", "prompt": "Hello?" }));
+    assert_eq!((said, call.sampling.top_k), (turns(&[("user", "Hello?")]), 40), "the model itself is as it was");
+
+    let shown = host.post("/api/show", &json!({ "model": "pell" })).json();
+    assert_eq!(shown["system"], "Be brief.");
+    let lines: Vec<&str> = shown["parameters"].as_str().expect("a text").lines().collect();
+    for line in ["temperature 0.25", "stop \"END\"", "stop \"FIN\"", "top_k 7"] {
+        assert!(lines.contains(&line), "{line}: {lines:?}");
+    }
+    assert!(shown["modelfile"].as_str().is_some_and(|text| text.contains("SYSTEM \"\"\"Be brief.\"\"\"")), "{shown}");
+    create(json!({ "model": "bad", "from": "one", "parameters": { "temperature": 9 } })).refused_plainly(400);
+}
+
+#[test]
+fn a_model_of_the_start_stays_and_says_why() {
+    let machine = Machine::new();
+    let host = host(&machine, KeepAlive::Forever);
+    let kept = host.post("/api/generate", &json!({ "model": "scripted", "keep_alive": 0 }));
+    assert_eq!(kept.warning(), "models that the server was started with stay loaded");
+    let refused = host.post("/v1/shelf/unload", &json!({ "model": "scripted" }));
+    refused.refused(409, "conflict");
+    assert!(refused.json()["error"]["hint"].as_str().is_some_and(|hint| hint.contains("--model scripted")));
+    assert_eq!(said(&chat(&host, "scripted")), "I was here.");
 }

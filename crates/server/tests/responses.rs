@@ -231,6 +231,49 @@ fn a_streamed_call_has_its_events() {
 }
 
 #[test]
+fn functions_in_a_namespace_are_called_by_both_names() {
+    let calls: [(&str, &str); 2] = [("mcp__pell__look", "{}"), ("look", "{}")];
+    let caller = Arc::new(Scripted::new(CONTEXT_TOKENS).tools("response", "", &calls));
+    let host = Host::with(caller.clone(), |_| {});
+    let inner = json!({ "type": "function", "name": "look", "description": "Looks far.", "parameters": {} });
+    let other = json!({ "type": "custom", "name": "patch" });
+    let namespace =
+        json!({ "type": "namespace", "name": "mcp__pell__", "description": "At Pell.", "tools": [inner, other] });
+    // As Codex sends a call of an earlier turn back.
+    let input = json!([
+        { "role": "user", "content": "Look." },
+        { "type": "function_call", "call_id": "c1", "name": "look", "namespace": "mcp__pell__", "arguments": "{}" },
+        { "type": "function_call_output", "call_id": "c1", "output": "a wall" },
+    ]);
+    let body = asks(json!({ "input": input, "tools": [look(), namespace] }));
+    let answer = host.post("/v1/responses", &body);
+    assert_eq!(answer.warning(), "ignored tool: custom");
+    let output = answer.json()["output"].take();
+    assert_eq!((&output[0]["namespace"], &output[0]["name"]), (&json!("mcp__pell__"), &json!("look")));
+    assert_eq!((output[1].get("namespace"), &output[1]["name"]), (None, &json!("look")));
+    let prompt = caller.seen().remove(0).prompt;
+    let offered: Vec<(&str, Option<&str>)> =
+        prompt.tools().iter().map(|tool| (tool.name.as_str(), tool.description.as_deref())).collect();
+    assert_eq!(offered, [("look", Some("Looks.")), ("mcp__pell__look", Some("At Pell.\nLooks far."))]);
+    assert_eq!(prompt.messages()[1].tool_calls[0].name, "mcp__pell__look");
+
+    let streamed =
+        json!({ "stream": true, "tool_choice": { "type": "function", "namespace": "mcp__pell__", "name": "look" } });
+    let mut body = body;
+    streamed.as_object().expect("fields").iter().for_each(|(name, value)| body[name] = value.clone());
+    let events = host.post("/v1/responses", &body).events();
+    let added = events.iter().find(|(name, _)| name == "response.output_item.added").expect("an item");
+    assert_eq!((&added.1["item"]["namespace"], &added.1["item"]["name"]), (&json!("mcp__pell__"), &json!("look")));
+    assert_eq!(caller.seen()[1].tools.as_ref().expect("tools").names, ["mcp__pell__look"]);
+    let twice = json!({ "tools": [namespace_of("a", "b__c"), namespace_of("a__b", "c")] });
+    host.post("/v1/responses", &asks(twice)).refused(400, "invalid_value");
+}
+
+fn namespace_of(name: &str, function: &str) -> Value {
+    json!({ "type": "namespace", "name": name, "tools": [{ "type": "function", "name": function }] })
+}
+
+#[test]
 fn a_thought_is_a_reasoning_item() {
     let caller = Arc::new(Scripted::new(CONTEXT_TOKENS).thought("response", "Hm, well.", "Yes."));
     let host = Host::with(caller.clone(), |_| {});

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use calls::Caller;
 use serde_json::json;
-use server::{Keys, KeysFile, PullProgress, Refused, Shelf, ShelfModel};
+use server::{Keys, KeysFile, Preset, PullProgress, Refused, Shelf, ShelfModel};
 
 use crate::host::{Host, says};
 
@@ -45,7 +45,7 @@ impl Shelf for Three {
         Ok(Arc::new(says("I was loaded.")))
     }
 
-    fn alias(&self, _: &str, _: &str) -> Result<(), Refused> {
+    fn alias(&self, _: &str, _: &str, _: &Preset) -> Result<(), Refused> {
         Err(("no names are given here".to_owned(), None))
     }
 

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use server::{Keys, KeysFile};
 use tempfile::TempDir;
 
+use crate::files;
 use crate::host::{Answer, CONTEXT_TOKENS, Host};
 
 /// A script behind a prefix cache like an engine's: per tenant, exact to the token.
@@ -78,11 +79,15 @@ impl Shared {
     }
 
     pub fn send(&self, holder: &str, method: &str, path: &str, body: &Value) -> Answer {
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        self.send_text(holder, (method, path), "application/json", &body)
+    }
+
+    fn send_text(&self, holder: &str, (method, path): (&str, &str), kind: &str, body: &str) -> Answer {
         let bearer = format!("Bearer {}", self.keys[holder]);
         let accept = ("accept", "application/json, text/event-stream");
-        let headers = [("authorization", bearer.as_str()), ("content-type", "application/json"), accept];
-        let body = if body.is_null() { String::new() } else { body.to_string() };
-        self.host.send(method, path, &headers, &body)
+        let headers = [("authorization", bearer.as_str()), ("content-type", kind), accept];
+        self.host.send(method, path, &headers, body)
     }
 
     fn get(&self, holder: &str, path: &str) -> Answer {
@@ -190,6 +195,70 @@ fn every_call_carries_the_tenant_of_its_request() {
     };
     let [ann, bob, eve] = HOLDERS.map(tenants_of);
     assert!(ann != bob && bob != eve && ann != eve && ![ann, bob, eve].contains(&TenantId::LOCAL));
+}
+
+#[test]
+fn what_a_holder_keeps_over_openais_api_is_unknown_to_others() {
+    let [mine, other, _] = HOLDERS;
+    let shared = Shared::new(Arc::new(Caching::new()), None);
+    let post = |holder: &str, path: &str, body: Value| shared.send(holder, "POST", path, &body);
+    let made = |path: &str, body: Value| files::id(&post(mine, path, body).json());
+    let line = json!({ "custom_id": "a", "method": "POST", "url": "/v1/chat/completions", "body": chat("Hello?") });
+    let (kind, form) = files::form("in.jsonl", "batch", &line.to_string());
+    let file = files::id(&shared.send_text(mine, ("POST", "/v1/files"), kind, &form).json());
+    let store = made("/v1/vector_stores", json!({ "name": "Pellworth", "file_ids": [file] }));
+    let response = made("/v1/responses", json!({ "model": "scripted", "input": "Hello?" }));
+    let conversation = made("/v1/conversations", json!({ "items": [{ "role": "user", "content": "Hello?" }] }));
+    let batch = json!({ "input_file_id": file, "endpoint": "/v1/chat/completions", "completion_window": "24h" });
+    let batched = made("/v1/batches", batch);
+    let paths = [
+        format!("/v1/files/{file}"),
+        format!("/v1/files/{file}/content"),
+        format!("/v1/vector_stores/{store}"),
+        format!("/v1/vector_stores/{store}/files"),
+        format!("/v1/responses/{response}"),
+        format!("/v1/responses/{response}/input_items"),
+        format!("/v1/conversations/{conversation}"),
+        format!("/v1/conversations/{conversation}/items"),
+        format!("/v1/batches/{batched}"),
+    ];
+    let is_missing = |answer: Answer, what: &str| assert_eq!(answer.status, 404, "{what}: {}", answer.text);
+    for path in &paths {
+        is_missing(shared.get(other, path), path);
+        assert_eq!(shared.get(mine, path).status, 200, "{path}");
+    }
+    for path in [&paths[0], &paths[2], &paths[4], &paths[6]] {
+        is_missing(shared.send(other, "DELETE", path, &Value::Null), path);
+    }
+    is_missing(post(other, &format!("/v1/batches/{batched}/cancel"), json!({})), "cancel");
+    is_missing(post(other, &format!("/v1/responses/{response}/cancel"), json!({})), "cancel");
+    is_missing(post(other, &format!("/v1/vector_stores/{store}/search"), json!({ "query": "a" })), "search");
+    let theirs = files::id(&post(other, "/v1/vector_stores", json!({})).json());
+    let added = format!("/v1/vector_stores/{theirs}/files");
+    let asks = |field: &str, value: Value| json!({ "model": "scripted", "input": "Go on.", field: value });
+    let search = |store: &str| json!([{ "type": "file_search", "vector_store_ids": [store] }]);
+    let uses = |path: &str, id: &str, body: &dyn Fn(&str) -> Value| {
+        // An id that never existed, of the same form.
+        let (kind, digits) = id.split_at(id.len() - 6);
+        let none = format!("{kind}{}", if digits == "000000" { "111111" } else { "000000" });
+        let [there, absent] = [id, &none].map(|id| post(other, path, body(id)));
+        assert!((400..500).contains(&there.status), "{path}: {}", there.text);
+        assert_eq!((there.status, there.text.replace(id, &none)), (absent.status, absent.text), "{path}");
+    };
+    uses("/v1/responses", &response, &|id| asks("previous_response_id", json!(id)));
+    uses("/v1/responses", &conversation, &|id| asks("conversation", json!(id)));
+    uses("/v1/responses", &store, &|id| asks("tools", search(id)));
+    uses("/v1/batches", &file, &|id| json!({ "input_file_id": id, "endpoint": "/v1/chat/completions" }));
+    uses(&added, &file, &|id| json!({ "file_id": id }));
+    for list in ["/v1/files", "/v1/batches"] {
+        assert_eq!(shared.get(other, list).json()["data"], json!([]), "{list}");
+    }
+    let stores = shared.get(other, "/v1/vector_stores").json()["data"].take();
+    let stores: Vec<String> = stores.as_array().expect("stores").iter().map(files::id).collect();
+    assert_eq!(stores, [theirs]);
+    for path in &paths {
+        assert_eq!(shared.get(mine, path).status, 200, "{path}");
+    }
 }
 
 #[test]

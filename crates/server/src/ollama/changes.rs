@@ -7,20 +7,22 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
 use super::blobs::sha256_of;
 use super::models::OllamaModel;
+use super::options::Options;
 use crate::app::App;
 use crate::blocking::run_blocking;
 use crate::body::Body;
 use crate::corpora::CurrentTenant;
 use crate::error::{Result, ServerError};
-use crate::pulling::{PullProgress, Refused, Shelf, ShelfModel, find_named};
+use crate::pulling::{Preset, PullProgress, Refused, Shelf, ShelfModel, find_named};
 use crate::served::LATEST;
 use crate::shelf::{fetch, shelf_of};
 use crate::stream::{Framing, Sink, respond};
+use crate::warnings::Warnings;
 
 /// Fetch a model: a name that `memlocal models list` shows, `hf:OWNER/REPO[:QUANT]` or `hf.co/OWNER/REPO[:QUANT]`. One that
 /// is here is not fetched again.
@@ -71,10 +73,13 @@ pub(super) struct CreateRequest {
     /// One uploaded GGUF file by its name, with its digest: `sha256:...`.
     files: Option<BTreeMap<String, String>>,
     stream: Option<bool>,
-    /// Refused unless empty, as the fields below: a name is all that is made.
+    /// The system message of chats that begin with none.
+    system: Option<String>,
+    /// Options where a request gives none.
+    #[schema(value_type = Option<Options>)]
+    parameters: Option<Map<String, Value>>,
+    /// Refused unless empty, as the fields below: a model is named, not changed.
     template: Option<Value>,
-    system: Option<Value>,
-    parameters: Option<Value>,
     messages: Option<Value>,
     adapters: Option<Value>,
     quantize: Option<Value>,
@@ -90,6 +95,7 @@ pub(super) struct CreateRequest {
 pub(super) async fn create(
     State(app): State<App>,
     Extension(tenant): CurrentTenant,
+    Extension(warnings): Extension<Warnings>,
     Body(request): Body<CreateRequest>,
 ) -> Result<Response> {
     let shelf = shelf_of(&app, &tenant)?;
@@ -97,8 +103,6 @@ pub(super) async fn create(
     let name = name.ok_or_else(|| ServerError::invalid("model is required", "model"))?;
     let changing = [
         ("template", request.template),
-        ("system", request.system),
-        ("parameters", request.parameters),
         ("messages", request.messages),
         ("adapters", request.adapters),
         ("quantize", request.quantize),
@@ -131,7 +135,9 @@ pub(super) async fn create(
         }
         _ => return Err(ServerError::invalid("give `from`, or one GGUF file in `files`", "from")),
     };
-    name_model(&app, shelf, name, of).await?;
+    let (system, parameters) = (request.system.unwrap_or_default(), request.parameters.unwrap_or_default());
+    Options::check(parameters.clone(), &warnings)?;
+    name_model(&app, shelf, name, of, Preset { system, parameters }).await?;
     if !request.stream.unwrap_or(true) {
         return Ok(Json(json!({ "status": "success" })).into_response());
     }
@@ -160,19 +166,22 @@ pub(super) async fn copy(
     let shelf = shelf_of(&app, &tenant)?;
     let found = named(&shelf, &request.source).await?;
     let source = found.ok_or_else(|| ServerError::UnknownModel(request.source.clone()))?;
-    name_model(&app, shelf, request.destination, source.name).await
+    name_model(&app, shelf, request.destination, source.name, Preset::default()).await
 }
 
-/// Gives a model a name that no other has.
-async fn name_model(app: &App, shelf: Arc<dyn Shelf>, name: String, of: String) -> Result<()> {
+/// Gives a model a name that no other has. The preset of a name that it is made from applies where this one says nothing.
+async fn name_model(app: &App, shelf: Arc<dyn Shelf>, name: String, of: String, preset: Preset) -> Result<()> {
     let name = name.strip_suffix(LATEST).unwrap_or(&name).to_owned();
     if is_fixed(app, &name) {
         return Err(ServerError::Fixed(name));
     }
     let renamed = name.clone();
     run_blocking(move || {
-        let of = find_named(&*shelf, &of).map_or(of, |model| model.name);
-        shelf.alias(&name, &of).map_err(refused)
+        let (of, base) = match find_named(&*shelf, &of) {
+            Some(model) => (model.name, model.preset),
+            None => (of, Preset::default()),
+        };
+        shelf.alias(&name, &of, &preset.over(base)).map_err(refused)
     })
     .await?;
     // What was loaded under this name is another model now.

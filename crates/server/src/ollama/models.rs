@@ -16,7 +16,7 @@ use crate::corpora::CurrentTenant;
 use crate::error::{Result, ServerError};
 use crate::loading::Resident;
 use crate::openai::{loadable, names};
-use crate::pulling::{Shelf, ShelfModel, find_named};
+use crate::pulling::{Preset, Shelf, ShelfModel, find_named};
 use crate::recall::{self, CorpusModel};
 use crate::served::LATEST;
 use crate::status;
@@ -52,6 +52,7 @@ struct Described {
     context_tokens: usize,
     details: ModelDetails,
     digest: String,
+    preset: Preset,
 }
 
 /// When a model leaves memory that stays: never, as a date that clients can read.
@@ -90,7 +91,7 @@ async fn described(app: &App, name: &str) -> Result<Described> {
         let window = || app.embedder.window_tokens();
         let context_tokens = agent.map_or_else(window, |agent| app.caller.tokens().context_tokens(agent));
         let (name, digest) = (tagged(&name), digest.unwrap_or_default());
-        Ok(Described { name, is_embedder: agent.is_none(), context_tokens, details, digest })
+        Ok(Described { name, is_embedder: agent.is_none(), context_tokens, details, digest, preset: Preset::default() })
     })
     .await
 }
@@ -101,7 +102,14 @@ fn on_disk(app: &App, model: ShelfModel) -> Described {
     let caller = resident.map(|resident| resident.caller);
     let details = caller.as_ref().and_then(|caller| caller.models().details(Agent::Responder)).unwrap_or(model.details);
     let context_tokens = caller.map_or(model.context_tokens, |caller| caller.tokens().context_tokens(Agent::Responder));
-    Described { name: tagged(&model.name), is_embedder: false, context_tokens, details, digest: model.digest }
+    Described {
+        name: tagged(&model.name),
+        is_embedder: false,
+        context_tokens,
+        details,
+        digest: model.digest,
+        preset: model.preset,
+    }
 }
 
 /// Asks the shelf, if there is one.
@@ -245,11 +253,27 @@ pub(super) async fn show(
     if model.is_embedder {
         info.insert(format!("{family}.embedding_length"), app.embedder.dims().into());
     }
+    let Preset { system, parameters } = &model.preset;
+    let parameters = parameter_lines(parameters, context_tokens);
+    let mut modelfile = format!("FROM {}\n", model.name);
+    modelfile.extend(parameters.iter().map(|line| format!("PARAMETER {line}\n")));
+    if !system.is_empty() {
+        modelfile.extend(["SYSTEM \"\"\"", system, "\"\"\"\n"]);
+    }
     Ok(Json(json!({
-        "modelfile": format!("FROM {}\nPARAMETER num_ctx {context_tokens}\n", model.name),
-        "parameters": format!("num_ctx {context_tokens}"), "template": template, "details": model.details_json(),
+        "modelfile": modelfile, "parameters": parameters.join("\n"), "system": system, "template": template, "details": model.details_json(),
         "model_info": info, "capabilities": model.capabilities(), "modified_at": rfc3339(model.details.modified_seconds),
     })))
+}
+
+/// Options as Ollama writes them: each a line, and each stop string its own.
+fn parameter_lines(parameters: &Map<String, Value>, context_tokens: usize) -> Vec<String> {
+    let context = (!parameters.contains_key("num_ctx")).then(|| format!("num_ctx {context_tokens}"));
+    let lines = parameters.iter().flat_map(|(name, value)| {
+        let values = value.as_array().cloned().unwrap_or_else(|| vec![value.clone()]);
+        values.into_iter().map(move |value| format!("{name} {value}"))
+    });
+    context.into_iter().chain(lines).collect()
 }
 
 /// The version of this server.

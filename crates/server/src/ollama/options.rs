@@ -131,6 +131,14 @@ impl Options {
         warnings.read(options.into(), "options.")
     }
 
+    /// Checks the options that a name is to bring along; unknown ones are ignored with a warning.
+    ///
+    /// # Errors
+    /// [`ServerError::Invalid`] with the option.
+    pub fn check(options: Map<String, Value>, warnings: &Warnings) -> Result<()> {
+        Options::read(Some(options), warnings)?.sampling().map(drop)
+    }
+
     /// Whether there are stop strings.
     pub fn stops(&self) -> bool {
         self.stop.clone().is_some_and(|stop| !stop.into_vec().is_empty())

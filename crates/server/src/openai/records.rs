@@ -40,6 +40,10 @@ impl<T: Record> Records<T> {
         Records { folder, lock: Mutex::default(), kind: PhantomData }
     }
 
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     /// Permission to change a record between reading and writing it.
     pub fn lock(&self) -> MutexGuard<'_, ()> {
         self.lock.lock().unwrap_or_else(PoisonError::into_inner)

@@ -1,6 +1,7 @@
 //! The files of a holder on disk.
 
-use std::fs;
+use std::ffi::OsStr;
+use std::fs::{self, File};
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -49,6 +50,7 @@ impl Files {
     /// Keeps a file whose content is at this place, which is moved.
     pub fn keep(&self, name: String, purpose: &str, content: PathBuf) -> Result<StoredFile> {
         let _one = self.lock();
+        let _alone = self.alone()?;
         if self.all()?.len() >= MAX_FILES {
             let message = format!("at most {MAX_FILES} files are kept: delete some");
             return Err(ServerError::invalid(message, "file"));
@@ -57,9 +59,6 @@ impl Files {
         let purpose = purpose.to_owned();
         let file = StoredFile { id, created: since_1970().as_secs(), name, bytes, purpose };
         let place = self.path(&file.id, "content")?;
-        if let Some(folder) = place.parent() {
-            private::folder(folder)?;
-        }
         fs::rename(content, &place)?;
         self.write(&file).inspect_err(|_| drop(fs::remove_file(&place)))?;
         Ok(file)
@@ -72,9 +71,41 @@ impl Files {
 
     pub fn delete(&self, id: &str) -> Result<()> {
         let _one = self.lock();
-        let (_, content) = self.find(id)?;
-        fs::remove_file(content)?;
-        self.remove(id)
+        let content = self.path(id, "content")?;
+        // A content without its record is deleted when a server starts; a record without its content could not be read.
+        self.remove(id)?;
+        Ok(fs::remove_file(content)?)
+    }
+
+    /// Deletes what a server left that ended between moving a content and writing its record.
+    ///
+    /// # Errors
+    /// If the files cannot be listed or deleted.
+    pub fn sweep(&self) -> Result<()> {
+        let _one = self.lock();
+        if self.files()?.is_empty() {
+            return Ok(());
+        }
+        let _alone = self.alone()?;
+        for (path, ..) in self.files()? {
+            let is_left = match path.extension().and_then(OsStr::to_str) {
+                Some("content") => !path.with_extension("json").exists(),
+                Some("new") => true,
+                _ => false,
+            };
+            if is_left {
+                fs::remove_file(path)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps other processes on this data folder from adding and sweeping files.
+    fn alone(&self) -> Result<File> {
+        private::folder(self.folder())?;
+        let guard = private::create(&self.folder().join("lock"))?;
+        guard.lock()?;
+        Ok(guard)
     }
 }
 

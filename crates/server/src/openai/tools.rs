@@ -176,15 +176,27 @@ pub(crate) fn read(
 /// # Errors
 /// [`ServerError::Invalid`] with `tools` or `tool_choice`.
 pub(crate) fn check(tools: &[OfferedTool], tool_use: &ToolUse) -> Result<()> {
-    let is_name = |name: &str| {
-        (1..=MAX_NAME_BYTES).contains(&name.len())
-            && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
-    };
+    tools.iter().try_for_each(|tool| check_name(&tool.name))?;
+    check_use(tools, tool_use)
+}
+
+/// Refuses a name that a tool cannot have.
+///
+/// # Errors
+/// [`ServerError::Invalid`] with `tools`.
+pub(super) fn check_name(name: &str) -> Result<()> {
+    let is_name = (1..=MAX_NAME_BYTES).contains(&name.len())
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
+    if is_name {
+        return Ok(());
+    }
+    let message = format!("`{name}` cannot name a tool: use 1 to 64 of a-z, A-Z, 0-9, `_` and `-`");
+    Err(ServerError::invalid(message, "tools"))
+}
+
+/// As [`check`], for tools whose names are checked.
+pub(super) fn check_use(tools: &[OfferedTool], tool_use: &ToolUse) -> Result<()> {
     for (index, OfferedTool { name, .. }) in tools.iter().enumerate() {
-        if !is_name(name) {
-            let message = format!("`{name}` cannot name a tool: use 1 to 64 of a-z, A-Z, 0-9, `_` and `-`");
-            return Err(ServerError::invalid(message, "tools"));
-        }
         if tools[..index].iter().any(|other| other.name == *name) {
             return Err(ServerError::invalid(format!("two tools have the name `{name}`"), "tools"));
         }

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use super::super::tools::made;
+use super::namespaces::joined;
 use crate::app::fresh_id;
 use crate::error::{Result, ServerError};
 use crate::warnings::Warnings;
@@ -89,7 +90,12 @@ impl Items {
         let (Some(id), Some(name)) = (item["call_id"].as_str(), item["name"].as_str()) else {
             return Err(refused("a `function_call` has a `call_id` and a `name`"));
         };
-        let call = made(id, name, item["arguments"].as_str().unwrap_or_default(), "input")?;
+        let call = made(
+            id,
+            &joined(item["namespace"].as_str(), name),
+            item["arguments"].as_str().unwrap_or_default(),
+            "input",
+        )?;
         self.made.push(call.clone());
         let thought = self.thought.take();
         match self.turns.last_mut() {

@@ -10,6 +10,7 @@ mod file_search;
 mod generation;
 mod items;
 mod kept;
+mod namespaces;
 mod output;
 mod request;
 mod stored;

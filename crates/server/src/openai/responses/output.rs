@@ -5,6 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use calls::{Piece, Usage};
 use serde_json::{Value, json};
 
+use super::namespaces::Namespaces;
 use crate::app::fresh_id;
 use crate::error::{Result, ServerError};
 use crate::stream::Sink;
@@ -15,6 +16,7 @@ pub(super) struct Frame {
     pub created: u64,
     /// How responses name the model.
     pub model: String,
+    pub namespaces: Namespaces,
     /// The fields that repeat the request.
     pub fields: Value,
 }
@@ -53,6 +55,7 @@ pub(super) struct Output {
     /// Where events go, if the response is streamed.
     sink: Option<Sink>,
     opening: Value,
+    namespaces: Namespaces,
     /// Events so far.
     sent: u64,
     /// What the ids of items end with.
@@ -65,7 +68,8 @@ impl Output {
     pub fn new(frame: &Frame, sink: Option<Sink>) -> Result<Output> {
         let opening = frame.object("in_progress", &[], None);
         let key = fresh_id("")?;
-        Ok(Output { sink, opening, sent: 0, key, open: None, finished: Vec::new() })
+        let namespaces = frame.namespaces.clone();
+        Ok(Output { sink, opening, namespaces, sent: 0, key, open: None, finished: Vec::new() })
     }
 
     /// True once an event was sent.
@@ -192,7 +196,8 @@ impl Output {
                 self.event("response.content_part.done", done);
             }
             Open::Call { name, arguments } => {
-                let done = json!({ "name": name, "arguments": arguments });
+                let mut done = json!({ "arguments": arguments });
+                self.namespaces.write(name, &mut done);
                 self.event("response.function_call_arguments.done", done);
             }
         }
@@ -216,7 +221,10 @@ impl Output {
             }
             Open::Call { name, arguments } => {
                 let call_id = format!("call{}-{}", self.key, self.finished.len());
-                json!({ "id": id, "type": "function_call", "status": status, "call_id": call_id, "name": name, "arguments": arguments })
+                let mut item = json!({ "id": id, "type": "function_call", "status": status, "call_id": call_id,
+                    "arguments": arguments });
+                self.namespaces.write(name, &mut item);
+                item
             }
         }
     }

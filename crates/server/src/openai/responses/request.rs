@@ -13,7 +13,7 @@ use super::file_search::{FileSearch, RESULTS};
 use super::items::{Input, Items};
 use super::kept::Record;
 use super::output::Frame;
-use super::tools::{self, ResponseToolChoice};
+use super::tools::{self, Offer, ResponseToolChoice};
 use crate::app::{App, fresh_id, since_1970};
 use crate::error::{Result, ServerError};
 use crate::recall::{Address, CorpusModel, Question, Wishes, warn_of_unused};
@@ -35,7 +35,7 @@ pub(super) struct ResponseRequest {
     max_output_tokens: Option<usize>,
     temperature: Option<f32>,
     top_p: Option<f32>,
-    /// Functions, and `file_search` over vector stores; other tools that run at OpenAI are ignored with a warning.
+    /// Functions, alone or in namespaces, and `file_search` over vector stores; other tools that run at OpenAI are ignored with a warning.
     tools: Option<Vec<Value>>,
     tool_choice: Option<ResponseToolChoice>,
     /// False allows one call in a reply.
@@ -143,8 +143,8 @@ impl ResponseRequest {
         let requires_a_call = self.tool_choice.as_ref().is_some_and(ResponseToolChoice::requires_a_call);
         let definitions = self.tools.unwrap_or_default();
         let has_functions = definitions.iter().any(|tool| tool["type"] != "file_search");
-        let (offered, tool_use) = if search.is_some() {
-            (Vec::new(), None)
+        let offer = if search.is_some() {
+            Offer::default()
         } else {
             tools::read(&definitions, self.tool_choice, parallel, warnings)?
         };
@@ -188,8 +188,8 @@ impl ResponseRequest {
                 priority: Priority::Interactive,
                 tenant: tenant.id,
                 output_format,
-                tools: tool_use,
-                ..served.call("response", prompt.with_tools(offered), 1)
+                tools: offer.tool_use,
+                ..served.call("response", prompt.with_tools(offer.functions), 1)
             };
             call.limits.thinking_tokens = thinking_tokens;
             let length = params.max_output_tokens.map_or(OutputLength::Default, OutputLength::Tokens);
@@ -203,7 +203,8 @@ impl ResponseRequest {
             "truncation": "disabled", "store": stores,
             "conversation": self.conversation.as_ref().map(|named| json!({ "id": named.id() })),
         });
-        let frame = Frame { id: fresh_id("resp")?, created: since_1970().as_secs(), model, fields };
+        let (id, created) = (fresh_id("resp")?, since_1970().as_secs());
+        let frame = Frame { id, created, model, namespaces: offer.namespaces, fields };
         Ok(Asked { frame, source, input })
     }
 
