@@ -43,7 +43,8 @@ for refused in [
     lambda: client.chat(model=MODEL, messages=QUESTION, think=True),
     lambda: client.chat(model=MODEL, messages=[{"role": "user", "content": "?", "images": [b"iVBORw0K"]}]),
     lambda: client.embed(model=EMBEDDER, input="a red wall " * 1000, truncate=False),
-    lambda: client.create(model="mine", from_=MODEL, system="Be brief."),
+    lambda: client.create(model="mine", from_=MODEL, template="{{ .Prompt }}"),
+    lambda: client.create(model="mine", from_=MODEL, parameters={"temperature": -1}),
     lambda: client.create(model="mine", from_="/none.gguf"),
 ]:
     try:
@@ -96,7 +97,14 @@ client.copy(MODEL, "same")
 same = client.chat(model="same", messages=QUESTION, options=GREEDY)
 assert same.model == "same" and same.message.content == whole.message.content, same
 assert "same:latest" not in names(client.ps()), "it is the model of the start"
-for name in ["same", "yours"]:
+# A name with a system message and options, which apply where a request gives none.
+client.create(model="brief", from_=MODEL, system="Be brief.", parameters=GREEDY)
+system = [{"role": "system", "content": "Be brief."}]
+brief, spelt = client.chat(model="brief", messages=QUESTION), client.chat(model=MODEL, messages=system + QUESTION, options=GREEDY)
+assert brief.message.content == spelt.message.content and brief.eval_count == spelt.eval_count, (brief, spelt)
+assert brief.prompt_eval_count != whole.prompt_eval_count, "the system message is in the prompt"
+assert "num_predict 16" in client.show("brief").parameters, client.show("brief")
+for name in ["brief", "same", "yours"]:
     client.delete(name)
 assert names(client.list()) == [MODEL, EMBEDDER]
 
