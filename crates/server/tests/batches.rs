@@ -105,12 +105,18 @@ fn a_batch_goes_on_after_a_restart_without_what_was_answered() {
     assert_eq!(caller.seen().len(), 4, "two had their replies");
 }
 
-#[test]
-fn a_cancelled_batch_keeps_the_replies_that_are_finished() {
+/// A batch of six chats of which four have begun, and its path.
+fn half_begun() -> (Gate, Host, String) {
     let gate = Gate::new(0);
     let host = gate.host();
     let path = begin(&host, 6);
-    eventually("some are asked", || gate.begun.load(Ordering::SeqCst) == 4);
+    eventually("four have begun", || gate.begun.load(Ordering::SeqCst) == 4);
+    (gate, host, path)
+}
+
+#[test]
+fn a_cancelled_batch_keeps_the_replies_that_are_finished() {
+    let (gate, host, path) = half_begun();
     assert_eq!(host.post(&format!("{path}/cancel"), &json!({})).json()["status"], "cancelling");
     gate.permits.add_permits(6);
     eventually("it ends", || host.get(&path).json()["status"] == "cancelled");
@@ -122,10 +128,7 @@ fn a_cancelled_batch_keeps_the_replies_that_are_finished() {
 
 #[test]
 fn a_batch_that_was_being_cancelled_is_cancelled_after_a_restart() {
-    let gate = Gate::new(0);
-    let host = gate.host();
-    let path = begin(&host, 6);
-    eventually("some are asked", || gate.begun.load(Ordering::SeqCst) == 4);
+    let (_gate, host, path) = half_begun();
     host.post(&format!("{path}/cancel"), &json!({}));
     let folder = Arc::clone(&host.folder);
     drop(host);

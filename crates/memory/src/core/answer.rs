@@ -144,6 +144,7 @@ pub(crate) fn bare(text: String, session: &Session<'_>) -> Answer {
         chosen: None,
         prepared: None,
         note: None,
+        searched_with: None,
     }
 }
 

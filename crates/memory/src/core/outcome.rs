@@ -48,6 +48,9 @@ pub struct Answer {
     /// How the answer differs from what was asked for, if it does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
+    /// The search query, if it was not the question alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub searched_with: Option<String>,
 }
 
 /// A statement of an answer: a sentence, or a clause of one that can be right or wrong by itself.

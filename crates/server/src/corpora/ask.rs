@@ -139,17 +139,12 @@ pub(crate) async fn answer(
                 _ => request.earlier,
             };
             let understood = memory::standalone(&request.question, &turns, &session).await?;
-            let searched_with = memory::search_query(&request.question, &turns, &session);
-            session.settings.search_query.clone_from(&searched_with);
+            session.settings.search_query = memory::search_query(&request.question, &turns, &session);
             let answer = memory::ask_what_is_ready(&understood, &corpus, session, &why).await?;
             let mut answer =
                 serde_json::to_value(answer).map_err(|error| ServerError::Memory(MemoryError::Trace(error.into())))?;
             if understood != request.question {
                 answer["understood"] = understood.into();
-            }
-            // Other methods search in several ways; their steps tell with what.
-            if let Some(query) = searched_with.filter(|_| answer["method"] == "rag") {
-                answer["searched_with"] = query.into();
             }
             answer["trace"] = id.into();
             // While the corpus is open: a document that is deleted later is forgotten by the thread too.

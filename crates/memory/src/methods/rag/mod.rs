@@ -118,5 +118,6 @@ async fn ask(question: &str, corpus: &Corpus, session: &Session<'_>) -> Result<A
     let evidence = pack("answer", Agent::Responder, &items, budget, session)?;
     let ask = answer::question(question, &evidence.text, Stability::Volatile, session);
     let pages = if reads_blocks { hits.iter().map(|hit| hit.passage).collect() } else { evidence.pages };
-    answer::respond(question, ask, &pages, corpus, session).await
+    let answer = answer::respond(question, ask, &pages, corpus, session).await?;
+    Ok(Answer { searched_with: session.settings.search_query.clone(), ..answer })
 }
