@@ -14,7 +14,7 @@ use crate::core::short::{is_polar, listed, one_line};
 use crate::core::span;
 use crate::core::support::statements;
 use crate::core::trace::Event;
-use crate::grounding::{self, Chosen, Place, ShortAnswer};
+use crate::grounding::{self, Chosen, Place, ShortAnswer, Stating};
 
 const ANSWER: Instructions = Instructions {
     task: "You answer questions from a text that is given to you.",
@@ -152,6 +152,7 @@ pub(crate) fn bare(text: String, session: &Session<'_>) -> Answer {
 async fn chosen(asked: &str, ask: Ask, quotable: &Quotable, session: &Session<'_>) -> Result<Answer> {
     let Chosen { answers, answerable, readings, .. } = span::choose(asked, ask, quotable, session).await?;
     let short = listed(&answers);
+    let is_short_span = session.settings.answer_form == AnswerForm::Short && readings.is_empty();
     let answer = match answers.first() {
         None => bare(NOT_IN_DOCUMENTS.to_owned(), session),
         Some(best) if is_polar(best) => {
@@ -159,9 +160,8 @@ async fn chosen(asked: &str, ask: Ask, quotable: &Quotable, session: &Session<'_
             // One sentence rarely shows that something is not so.
             if best.text == "no" { doubted(answer) } else { answer }
         }
-        // Written in the model's own words.
-        Some(best) if best.places.is_empty() => grounded(asked, short.clone(), None, quotable, session).await?,
-        Some(best) if session.settings.answer_form == AnswerForm::Short && readings.is_empty() => {
+        // Written in the model's own words, or as short as was asked for.
+        Some(best) if best.places.is_empty() || is_short_span => {
             let answer = grounded(asked, short.clone(), Some(best), quotable, session).await?;
             if best.probability >= SURE { answer } else { doubted(answer) }
         }
@@ -192,7 +192,12 @@ fn doubted(mut answer: Answer) -> Answer {
 /// probably answer the question and one sentence can.
 fn quoted(asked: &str, answers: &[ShortAnswer], quotable: &Quotable, session: &Session<'_>) -> Result<Answer> {
     let (mut text, mut statements, mut citations) = (String::new(), Vec::new(), Vec::new());
-    let states = |place: &Place| grounding::can_state(asked, &quotable.citation(*place).quote);
+    let texts = quotable.texts();
+    let states = |place: &Place| {
+        let (text, heading) = (texts[place.text], quotable.heading(place.text));
+        let (quote, answer) = (quotable.unit(*place), place.start..place.end);
+        grounding::can_state(asked, &Stating { text, heading, quote, answer })
+    };
     let is_sure =
         answers.first().is_some_and(|best| best.probability >= SURE && best.places.first().is_none_or(states));
     let verdict = if is_sure { Support::Supported } else { Support::Quoted };

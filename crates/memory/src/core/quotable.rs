@@ -95,10 +95,21 @@ impl Quotable {
         &self.texts[text].heading
     }
 
+    /// The bytes of the units that a place touches, in its text.
+    pub fn unit(&self, place: Place) -> Range<usize> {
+        let touched = self.touched(place).map(|(unit, _)| unit.clone());
+        touched.reduce(|all, unit| all.start..unit.end).unwrap_or(place.start..place.end)
+    }
+
+    fn touched(&self, place: Place) -> impl Iterator<Item = &(Range<usize>, Range<usize>)> {
+        let units = self.texts[place.text].units.iter();
+        units.filter(move |(unit, _)| unit.start < place.end && place.start < unit.end)
+    }
+
     /// The citation of the units that a place touches.
     pub fn citation(&self, place: Place) -> Citation {
-        let Run { path, page, original, start_char, units, .. } = &self.texts[place.text];
-        let touched = units.iter().filter(|(unit, _)| unit.start < place.end && place.start < unit.end);
+        let Run { path, page, original, start_char, .. } = &self.texts[place.text];
+        let touched = self.touched(place);
         let (start, end) =
             touched.fold((original.len(), 0), |(start, end), (_, unit)| (start.min(unit.start), end.max(unit.end)));
         let quote = original.get(start..end).unwrap_or_default().to_owned();

@@ -1,11 +1,14 @@
 //! Where an answer occurs in the evidence.
 
 use super::candidates::Place;
-use super::passage::Passage;
+use super::passage::{Passage, Sentence};
 use super::question::Question;
+use super::values;
+use super::words::words;
 
 /// Where an answer occurs in the evidence as whole words, whatever the case, the white space and an article before it; first in the
-/// sentences that match the question best. Of an answer that begins with an article, the article of the text is part.
+/// sentences that match the question best. Of an answer that begins with an article, the article of the text is part. A number
+/// that occurs nowhere as it is written is looked for by its value: "22" in "he was twenty-two".
 pub fn occurrences(question: &str, evidence: &[&str], answer: &str) -> Vec<Place> {
     let passage = Passage::read(&Question::parse(question), evidence);
     let rank = |place: &Place| {
@@ -21,8 +24,29 @@ pub fn occurrences(question: &str, evidence: &[&str], answer: &str) -> Vec<Place
         })
     });
     let mut places: Vec<Place> = found.collect();
+    if places.is_empty()
+        && let Some(value) = values::only_number(answer)
+    {
+        places = same_numbers(&passage, value);
+    }
     places.sort_by_key(rank);
     places
+}
+
+/// The numbers of the evidence that have a value.
+fn same_numbers(passage: &Passage<'_>, value: f64) -> Vec<Place> {
+    let in_sentence = |sentence: &Sentence| {
+        let (text, start) = (sentence.text, sentence.range.start);
+        let sentence = &passage.texts[text][sentence.range.clone()];
+        let words = words(sentence);
+        let numbers = values::Values::read(sentence, &|_| false).numbers;
+        let same = numbers.into_iter().filter(|number| values::is_equal(number.value, value));
+        let bytes = |number: values::Number| {
+            start + words[number.at.start].range.start..start + words[number.at.end - 1].range.end
+        };
+        same.map(bytes).map(|range| Place { text, start: range.start, end: range.end }).collect::<Vec<_>>()
+    };
+    passage.sentences.iter().flat_map(in_sentence).collect()
 }
 
 const ARTICLES: [&str; 3] = ["the", "an", "a"];
@@ -113,5 +137,16 @@ mod tests {
         // The place that matches the question comes first.
         let twice = ["It was Tom. Later the bridge was built by Tom."];
         assert_eq!(occurrences("Who built the bridge?", &twice, "tom")[0].start, 42);
+    }
+
+    #[test]
+    fn a_number_that_is_not_there_as_it_is_written_is_found_by_its_value() {
+        let text = "Poor fellow, he was only twenty-two--and to be burdened with a family! She was 21.";
+        let found = |answer: &str| occurrences("How old?", &[text], answer).first().map(|p| &text[p.start..p.end]);
+        assert_eq!(
+            [found("22"), found("22 years old"), found("twenty-one")],
+            [Some("twenty-two"), Some("twenty-two"), Some("21")]
+        );
+        assert_eq!([found("23"), found("$22"), found("22 miles"), found("22 and a dog")], [None; 4]);
     }
 }

@@ -1,26 +1,154 @@
 //! Whether one sentence can state the answer to a question by itself.
 
-use super::question::Question;
-use super::words::words;
+use std::ops::Range;
+
+use super::question::{Kind, Question};
+use super::speech::{FIRST, SECOND, Speaker, is_third, speaker};
+use super::typed::AnswerType;
+use super::values::{self, Date, Number, Values};
+use super::verdict::has_name;
+use super::words::{Word, bare, words};
+use crate::core::cite::sentences;
 
 /// The longest label of a speaker in front of a turn, in bytes.
 const LABEL: usize = 48;
 
-/// False for a question that compares options, which takes more than one sentence, and for what a speaker of a conversation
-/// says if the question is about another person, who is not mentioned.
-pub fn can_state(question: &str, quote: &str) -> bool {
-    Question::parse(question).options.is_empty() && !is_of_another_speaker(question, quote)
+/// An answer in the evidence.
+#[derive(Debug, Clone)]
+pub struct Stating<'a> {
+    /// A text of the evidence.
+    pub text: &'a str,
+    /// What the text is headed by.
+    pub heading: &'a str,
+    /// Bytes of the sentence, or of the turn of a conversation, that the answer is in.
+    pub quote: Range<usize>,
+    /// Bytes of the answer.
+    pub answer: Range<usize>,
 }
 
-fn is_of_another_speaker(question: &str, quote: &str) -> bool {
-    let Some((speaker, said)) = turn(quote) else { return false };
-    let bare = |lower: String| lower.strip_suffix("'s").map(str::to_owned).unwrap_or(lower);
+/// Whether a quote can state the answer to a question by itself. It cannot
+///
+/// * for a question that compares options, which takes more than one sentence;
+/// * if the question has a name, a number or a date that is neither in the quote nor in the sentences beside it;
+/// * if the answer is not of the type that the question requires, or repeats its words;
+/// * if a speaker speaks of himself and the question is about another person.
+pub fn can_state(question: &str, stating: &Stating<'_>) -> bool {
+    let parsed = Question::parse(question);
+    parsed.options.is_empty()
+        && answers(&parsed, stating)
+        && values_are_near(question, stating)
+        && is_of_the_person(question, stating)
+}
+
+/// Whether the words of an answer can be one: of the type that is required, and not those of the question.
+fn answers(question: &Question, stating: &Stating<'_>) -> bool {
+    let answer = &stating.text[stating.answer.clone()];
+    let words = words(answer);
+    let has_share =
+        || answer.contains('%') || words.iter().any(|word| SHARES.iter().any(|share| word.lower.starts_with(share)));
+    let is_of_type = match AnswerType::parsed(question) {
+        Some(_) if question.kind == Kind::Share => has_share(),
+        Some(required) if required.is_required() => required.is_in(answer),
+        _ => true,
+    };
+    let is_word = |word: &Word| word.number || word.lower.chars().nth(1).is_some();
+    is_of_type
+        && words.iter().any(is_word)
+        && question.echo(&words) < MOST_ECHO
+        && !is_in_another_unit(question, stating)
+}
+
+/// "4" of "4 kg" does not answer "how many pounds?".
+fn is_in_another_unit(question: &Question, stating: &Stating<'_>) -> bool {
+    let Some(asked) = question.focus.as_deref().filter(|focus| values::is_measure(focus)) else { return false };
+    let quote = &stating.text[stating.quote.clone()];
+    let words = words(quote);
+    let at = offset(&stating.answer, stating.quote.start);
+    let is_here = |number: &Number| words[number.at.clone()].iter().any(|word| at.contains(&word.range.start));
+    let numbers = Values::read(quote, &|_| false).numbers;
+    let mut units = numbers.iter().filter(|number| is_here(number)).filter_map(|number| number.unit.as_deref());
+    units.any(|unit| values::is_measure(unit) && unit != asked)
+}
+
+/// Whether all names, numbers and dates of a question are in the quote, beside it or in the heading.
+fn values_are_near(question: &str, stating: &Stating<'_>) -> bool {
+    let around = sentences(stating.text);
+    let first = around.iter().position(|range| range.end > stating.quote.start).unwrap_or(0);
+    let last = around.iter().rposition(|range| range.start < stating.quote.end).unwrap_or(first);
+    let start = around.get(first.saturating_sub(BEFORE)).map_or(0, |range| range.start);
+    let end = around.get(last + AFTER).or(around.last()).map_or(stating.text.len(), |range| range.end);
+    let near = format!("{}\n{}", stating.heading, &stating.text[start..end.max(start)]);
+    let (asked, given) = (Values::read(question, &|_| false), Values::read(&near, &|_| true));
+    let words = words(&near);
+    let has_name = |name: &Vec<String>| {
+        has_name(name, &words) || name.last().is_some_and(|last| words.iter().any(|word| bare(&word.lower) == last))
+    };
+    let has_number = |number: &Number| given.numbers.iter().any(|other| values::is_equal(number.value, other.value));
+    let has_date = |date: &Date| given.dates.iter().any(|other| other.bears_out(date));
+    asked.names.iter().all(has_name) && asked.numbers.iter().all(has_number) && asked.dates.iter().all(has_date)
+}
+
+/// Whether a quote can be about the person that a question names.
+fn is_of_the_person(question: &str, Stating { text, quote, answer, .. }: &Stating<'_>) -> bool {
     // The first word of a question is capitalised whatever it is.
     let named = words(question).into_iter().skip(1).filter(|word| word.capital && !word.is_function() && !word.number);
-    let named: Vec<String> = named.map(|word| bare(word.lower)).collect();
-    let has = |text: &str| words(text).into_iter().any(|word| named.contains(&bare(word.lower)));
-    !named.is_empty() && !has(speaker) && !has(said)
+    let named: Vec<String> = named.map(|word| bare(&word.lower).to_owned()).collect();
+    let is_named = |name: &[String]| name.iter().any(|part| named.contains(part));
+    if named.is_empty() {
+        return true;
+    }
+    if let Some((speaker, said)) = turn(&text[quote.clone()]) {
+        let speaker: Vec<String> = words(speaker).into_iter().map(|word| word.lower).collect();
+        let start = quote.end - said.len();
+        return is_named(&speaker) || is_of_listener(said, offset(answer, start), &named);
+    }
+    words(&text[quote.clone()]).iter().any(|word| named.iter().any(|name| name == bare(&word.lower)))
+        || match speaker(text, quote.clone()) {
+            Some(Speaker::Named(name)) => is_named(&name),
+            Some(Speaker::Unknown) => false,
+            None => true,
+        }
 }
+
+/// The share of an answer's words from which it only repeats the question.
+const MOST_ECHO: f64 = 0.5;
+
+/// Sentences before and after a quote that may have the names that it refers to.
+const BEFORE: usize = 2;
+const AFTER: usize = 1;
+
+/// The beginnings of words for a share.
+const SHARES: [&str; 10] =
+    ["percent", "half", "halves", "third", "quarter", "fifth", "tenth", "hundredth", "majority", "most"];
+
+/// Whether the sentence of a turn that holds an answer is about one of the named, of whom none is the speaker: it names or
+/// addresses them, or has a pronoun for a name of the turn.
+fn is_of_listener(said: &str, answer: Range<usize>, named: &[String]) -> bool {
+    let holds = |range: &Range<usize>| range.start < answer.end && answer.start < range.end;
+    let Some(sentence) = sentences(said).into_iter().find(holds) else { return false };
+    let sentence = &said[sentence];
+    let words_of = words(sentence);
+    let has = |list: &[&str]| words_of.iter().any(|word| list.contains(&word.lower.as_str()));
+    let mentions = |text: &str| {
+        let words = words(text);
+        (0..words.len())
+            .any(|at| named.iter().any(|name| name == bare(&words[at].lower)) && !is_vocative(text, &words, at))
+    };
+    mentions(sentence)
+        || words_of.iter().any(|word| is_third(&word.lower)) && mentions(said)
+        || has(&SECOND) && !has(&FIRST)
+}
+
+/// Whether a name only addresses: "Ann, I was ill.", "Thanks, Ann!".
+fn is_vocative(text: &str, words: &[Word], at: usize) -> bool {
+    let before = at.checked_sub(1).map(|before| &text[words[before].range.end..words[at].range.start]);
+    let greets = at.checked_sub(1).is_some_and(|before| GREETINGS.contains(&words[before].lower.as_str()));
+    let is_apart = greets || before.is_none_or(|gap| gap.contains(','));
+    is_apart && text[words[at].range.end..].trim_start().chars().next().is_none_or(|c| ",.!?".contains(c))
+}
+
+const GREETINGS: [&str; 12] =
+    ["hey", "hi", "hello", "thanks", "wow", "yeah", "yes", "no", "oh", "congrats", "bye", "sorry"];
 
 /// The speaker and the words of a turn: `Name: words` or `Name (id): words`.
 fn turn(quote: &str) -> Option<(&str, &str)> {
@@ -30,23 +158,93 @@ fn turn(quote: &str) -> Option<(&str, &str)> {
     is_name.then_some((speaker, said))
 }
 
+/// A range as an offset from a place.
+fn offset(range: &Range<usize>, from: usize) -> Range<usize> {
+    range.start.saturating_sub(from)..range.end.saturating_sub(from)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn states(question: &str, quote: &str, answer: &str) -> bool {
+        states_beside(question, "", quote, answer)
+    }
+
+    fn states_beside(question: &str, before: &str, quote: &str, answer: &str) -> bool {
+        let text = format!("{before} {quote}");
+        let start = before.len() + 1;
+        let at = start + quote.find(answer).unwrap();
+        let (quote, answer) = (start..text.len(), at..at + answer.len());
+        can_state(question, &Stating { text: &text, heading: "notes of 3 May 2023", quote, answer })
+    }
+
     #[test]
     fn what_one_speaker_says_of_himself_is_not_about_another() {
         let quote = "Tim (D21:13): I've been playing for about four months now.";
-        assert!(!can_state("How long has John been playing the piano?", quote));
-        assert!(can_state("How long has Tim been playing the piano?", quote));
-        assert!(can_state("How long did it take?", quote));
-        assert!(can_state("How old is John's son?", "Tim: John's son is four."));
-        assert!(can_state("How long has John been playing?", "He has been playing: for four months."));
+        assert!(!states("How long has John been playing the piano?", quote, "four months"));
+        assert!(states("How long has Tim been playing the piano?", quote, "four months"));
+        assert!(states("How long did it take?", quote, "four months"));
+        assert!(states("How old is John's son?", "Tim: John's son is four.", "four"));
+        let piano = "He has been playing: for four months.";
+        assert!(states_beside("How long has John been playing?", "John was tired.", piano, "four months"));
+    }
+
+    #[test]
+    fn the_name_of_the_listener_is_not_enough() {
+        let (question, before) = ("Where did Ann go camping?", "Ann: I am back.");
+        let camp = |said: &str| states_beside(question, before, &format!("Tim: {said}"), "the beach");
+        assert!(!camp("Hey Ann! Good to see you. We went camping at the beach."));
+        assert!(!camp("Ann, I went to the beach."));
+        assert!(!camp("Ann is so kind. We loved camping at the beach."));
+        assert!(camp("I went to the beach with Ann."));
+        assert!(camp("Ann was here. She went camping at the beach."));
+        assert!(camp("Wow, you went to the beach!"));
+    }
+
+    #[test]
+    fn the_speaker_of_direct_speech_is_not_another_person() {
+        let story = "Instead of obeying, Jim tumbled down on the couch and smiled, his hands under his head.\n\n\
+            \"Dell,\" said he, \"I sold the watch to buy your combs.\"";
+        let at = story.find("\"Dell").unwrap();
+        let watch = story.find("the watch").unwrap();
+        let (quote, answer) = (at..story.len(), watch..watch + 9);
+        let stating = Stating { text: story, heading: "", quote, answer };
+        let jim = |question: &str| can_state(question, &stating);
+        assert!(jim("What did Jim sell?") && jim("What was sold?"));
+        assert!(!jim("What did Della sell?"));
+        let saw = |quote: &str| states("What did Ann see?", quote, "a hat");
+        assert!(!saw("I saw a hat."), "a narrator without a name");
+        assert!(saw("She saw a hat.") && saw("Ann saw a hat. I saw none."));
     }
 
     #[test]
     fn a_comparison_takes_more_than_one_sentence() {
-        assert!(!can_state("Which is larger, Porto or Lisbon?", "Lisbon is the largest city."));
-        assert!(can_state("Which city is the largest?", "Lisbon is the largest city."));
+        assert!(!states("Which is larger, Porto or Lisbon?", "Lisbon is the largest city.", "Lisbon"));
+        assert!(states("Which city is the largest?", "Lisbon is the largest city.", "Lisbon"));
+    }
+
+    #[test]
+    fn what_the_question_names_is_near() {
+        let (question, nina) = ("In what year did Lima open the port?", "It opened the port in 1970.");
+        assert!(states_beside(question, "Lima grew.", nina, "1970"));
+        assert!(!states_beside(question, "Quito grew.", nina, "1970"));
+        assert!(
+            !states("Who won in 1866?", "Ann Lee won.", "Ann Lee")
+                && states("Who won in 2023?", "Ann Lee won.", "Ann Lee")
+        );
+        assert!(!states("Which of the 12 men won?", "Ann Lee won.", "Ann Lee"));
+    }
+
+    #[test]
+    fn an_answer_has_what_is_asked_for_and_new_words() {
+        let quote = "The forest has over half of all trees, 390 billion of 16,000 kinds, and takes 4 kg of salt.";
+        assert!(!states("What percentage of all trees does the forest have?", quote, "390 billion"));
+        assert!(states("What percentage of all trees does the forest have?", quote, "over half"));
+        assert!(!states("How many pounds of salt does it take?", quote, "4"));
+        assert!(states("How many kilograms of salt does it take?", quote, "4"));
+        assert!(states("How many kinds has the forest?", quote, "16,000"));
+        assert!(!states("What has the forest of all trees?", quote, "The forest"));
+        assert!(!states("What is the sign of the epoch?", "The epoch (P) ended.", "P"));
     }
 }

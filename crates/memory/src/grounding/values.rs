@@ -41,6 +41,22 @@ impl Values {
     }
 }
 
+/// The value of a text that states a number of nothing, or of years of age, and no more: "22", "twenty-two years old".
+pub(super) fn only_number(text: &str) -> Option<f64> {
+    let words = words(text);
+    let (_, dated) = dates(&words, text);
+    let [number] = &numbers(&words, text, &dated)[..] else { return None };
+    let rest = words.iter().enumerate().filter(|(at, _)| !number.at.contains(at));
+    let is_age = |lower: &str| matches!(lower, "year" | "years" | "old" | "of" | "age");
+    let is_plain = !text.contains(CURRENCIES) && !text.contains('%');
+    (is_plain && rest.into_iter().all(|(_, word)| is_age(&word.lower))).then_some(number.value)
+}
+
+/// Equal up to the precision of a product of decimals.
+pub(super) fn is_equal(a: f64, b: f64) -> bool {
+    (a - b).abs() <= 1e-9 * a.abs().max(1.0)
+}
+
 impl Date {
     /// True if a source with the values `self` supports a statement with the values `said`: it has all of them.
     pub fn bears_out(&self, said: &Date) -> bool {
@@ -280,11 +296,23 @@ const SPELLED: [(&str, f64); 28] = [
 const SCALES: [(&str, f64); 5] =
     [("dozen", 12.0), ("hundred", 100.0), ("thousand", 1e3), ("million m", 1e6), ("billion bn", 1e9)];
 
-const UNITS: [(&str, &str); 10] = [
+/// Whether a stem is that of a unit of measurement, and not of what is counted.
+pub(super) fn is_measure(found: &str) -> bool {
+    MEASURES.split(' ').any(|word| stem(word).is_some_and(|stem| stem == found))
+}
+
+const MEASURES: &str = "kilometre metre centimetre millimetre mile foot yard inch kilogram gram pound ounce ton tonne litre \
+gallon acre hectare second minute hour day week month year century degree percent dollar euro pound";
+
+const UNITS: [(&str, &str); 14] = [
     ("km", "kilometre"),
     ("kilometers", "kilometre"),
     ("kilometer", "kilometre"),
     ("kg", "kilogram"),
+    ("cm", "centimetre"),
+    ("mm", "millimetre"),
+    ("lb", "pound"),
+    ("lbs", "pound"),
     ("mi", "mile"),
     ("ft", "foot"),
     ("feet", "foot"),

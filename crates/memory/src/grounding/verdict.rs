@@ -18,8 +18,8 @@ use std::collections::HashSet;
 use super::candidates::Place;
 use super::passage::{Passage, Sentence};
 use super::question::Question;
-use super::values::{Number, Values};
-use super::words::{Word, words};
+use super::values::{self, Number, Values};
+use super::words::{Word, bare, words};
 
 /// The relation of the evidence to a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -276,12 +276,8 @@ fn turned(stated: &Statement, shown: &Statement) -> bool {
         })
 }
 
-fn bare(lower: &str) -> &str {
-    lower.strip_suffix("'s").unwrap_or(lower)
-}
-
 /// The words of a name one after the other, or initials in place of some of them.
-fn has_name(name: &[String], words: &[Word]) -> bool {
+pub(super) fn has_name(name: &[String], words: &[Word]) -> bool {
     (0..words.len()).any(|at| begins_with(name, &words[at..]))
 }
 
@@ -325,7 +321,7 @@ fn same_name(a: &str, b: &str) -> bool {
 
 /// Equal values, and the unit of the claim near the number of the span unless that has none.
 fn same_number(said: &Number, given: &Number, shown: &Statement) -> bool {
-    let equal = (said.value - given.value).abs() <= 1e-9 * said.value.abs().max(1.0);
+    let equal = values::is_equal(said.value, given.value);
     let near = |unit: &String| {
         let window = given.at.start.saturating_sub(3)..(given.at.end + 4).min(shown.words.len());
         shown.words[window].iter().any(|word| word.stem.as_ref() == Some(unit))

@@ -60,9 +60,14 @@ pub(super) fn words(text: &str) -> Vec<Word> {
     words
 }
 
+/// A lower-case word without the ending of the possessive.
+pub(super) fn bare(lower: &str) -> &str {
+    lower.strip_suffix("'s").unwrap_or(lower)
+}
+
 /// The stem of one lower-case word; `None` for stop words of the index.
 pub(super) fn stem(lower: &str) -> Option<String> {
-    let bare = lower.strip_suffix("'s").unwrap_or(lower);
+    let bare = bare(lower);
     let base = IRREGULAR.iter().find(|(forms, _)| forms.split(' ').any(|form| form == bare)).map_or(bare, |(_, b)| *b);
     store::analyze(base).pop()
 }
