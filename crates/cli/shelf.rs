@@ -178,7 +178,8 @@ fn digest_of(receipt: &Receipt) -> Option<String> {
     receipt.files.iter().find(|file| file.role == Role::Weights).map(|file| file.sha256.to_string())
 }
 
-fn refused(error: &anyhow::Error) -> Refused {
+/// Why something failed, as clients of the server read it.
+pub fn refused(error: &anyhow::Error) -> Refused {
     (in_one_line(error), hint_of(error))
 }
 

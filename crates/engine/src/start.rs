@@ -60,7 +60,7 @@ pub(crate) fn split_all(
         let own = adapters.loaded.iter().filter(|adapter| adapter.model == index);
         let (frontend, runner) = split(name, model, own, config)?;
         frontends.push(frontend);
-        runners.push(runner);
+        runners.push(Some(runner));
     }
     let (embedder, queue) = models.embedder.map(|model| split_embedder(model, config)).unzip();
     let frontends = Frontends { models: frontends, agents: models.agents, agent_adapters, embedder };
@@ -103,7 +103,8 @@ fn load_adapter(
     Ok(AdapterFrontend { name: name.clone(), served_name, digest: adapter.digest() })
 }
 
-fn split<'a>(
+/// Splits one language model.
+pub(crate) fn split<'a>(
     name: String,
     model: LanguageModel,
     adapters: impl Iterator<Item = &'a NamedAdapter>,

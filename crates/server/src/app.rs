@@ -13,7 +13,7 @@ use crate::config::{Config, LoadModels};
 use crate::error::{Result, ServerError};
 use crate::history::History;
 use crate::keys::KeysFile;
-use crate::loading::{KeepAlive, Resident, Residents};
+use crate::loading::{KeepAlive, Presence, Resident, Residents, Use};
 use crate::metered::Metered;
 use crate::metrics::Metrics;
 use crate::permits::Admission;
@@ -44,7 +44,7 @@ pub(crate) struct Shared {
 
 /// What all requests share.
 pub(crate) struct Core {
-    /// The models that the server was started with; they stay.
+    /// The models that the server was started with; one that has left comes back with its next call.
     pub fixed: Arc<dyn Caller>,
     pub residents: Arc<Residents>,
     pub embedder: Arc<dyn Embedder>,
@@ -73,16 +73,20 @@ impl Deref for Shared {
 impl Shared {
     pub fn new(caller: Arc<dyn Caller>, embedder: Arc<dyn Embedder>, config: Config) -> App {
         let metrics = Arc::new(Metrics::default());
-        let caller: Arc<dyn Caller> = Arc::new(Metered {
-            inner: caller,
+        let residents = Residents::new(Arc::clone(&caller), &config);
+        let (standing, log_prompts) = (Some(Arc::clone(&residents)), config.log_prompts);
+        let metered = Metered { inner: caller, metrics: Arc::clone(&metrics), log_prompts, standing, _in_use: None };
+        let caller: Arc<dyn Caller> = Arc::new(metered);
+        let embedder = Metered {
+            inner: embedder,
             metrics: Arc::clone(&metrics),
-            log_prompts: config.log_prompts,
+            log_prompts: false,
+            standing: None,
             _in_use: None,
-        });
-        let embedder = Metered { inner: embedder, metrics: Arc::clone(&metrics), log_prompts: false, _in_use: None };
+        };
         let core = Arc::new(Core {
             fixed: Arc::clone(&caller),
-            residents: Residents::new(config.shelf.clone(), config.max_load_waits, config.keep_alive),
+            residents,
             embedder: Arc::new(embedder),
             admission: Admission::new(config.max_requests),
             uploads: Admission::new(config.max_uploads),
@@ -99,7 +103,7 @@ impl Shared {
     }
 
     /// The app that answers for the model of this name: one whose caller is the model, which is loaded if need be, and stays
-    /// loaded while that app lives. This app for a model that the server was started with, and for an unknown one.
+    /// loaded while that app lives. This app for an unknown one.
     ///
     /// # Errors
     /// [`ServerError::ModelsFixed`] if the model is here and may not be loaded, and those of [`Residents::load`].
@@ -109,8 +113,11 @@ impl Shared {
 
     /// As [`Shared::serving`], with the time that the model stays loaded after this request.
     pub async fn serving_for(self: &Arc<Self>, model: &str, keep_alive: Option<KeepAlive>) -> Result<App> {
-        if self.served(model).is_ok() {
+        if self.named.is_some() {
             return Ok(Arc::clone(self));
+        }
+        if let Ok(served) = self.served(model) {
+            return self.standing(&served, None, keep_alive).await;
         }
         let found = self.residents.find(|name| matches_name(name, model), keep_alive);
         let (name, (Resident { caller, .. }, in_use)) = if let Some(found) = found {
@@ -119,19 +126,42 @@ impl Shared {
             let Some(Meant { name, model, .. }) = self.meant(model).await? else { return Ok(Arc::clone(self)) };
             // Another name of a model that the server was started with.
             if let Ok(served) = self.served(&model.name) {
-                let (caller, core) = (Arc::clone(&self.fixed), Arc::clone(&self.core));
-                return Ok(Arc::new(Shared { caller, named: Some(Served { name, ..served }), core }));
+                let named = Some(Served { name, ..served.clone() });
+                return self.standing(&served, named, keep_alive).await;
             }
             let Some(shelf) = self.config.shelf.clone().filter(|_| self.loads_models()) else {
                 return Err(ServerError::ModelsFixed(name));
             };
-            let loading = self.residents.load(shelf, model, &self.fixed, keep_alive);
+            let loading = self.residents.load(shelf, model, keep_alive);
             (name, self.with_deadline(loading).await?)
         };
-        let (metrics, log_prompts) = (Arc::clone(&self.metrics), self.config.log_prompts);
-        let caller = Metered { inner: caller, metrics, log_prompts, _in_use: Some(in_use) };
+        let caller = self.metered(caller, None, Some(in_use));
         let named = Some(Served { agent: Agent::Responder, adapter: AdapterChoice::OfAgent, name });
-        Ok(Arc::new(Shared { caller: Arc::new(caller), named, core: Arc::clone(&self.core) }))
+        Ok(Arc::new(Shared { caller, named, core: Arc::clone(&self.core) }))
+    }
+
+    fn metered(
+        &self,
+        inner: Arc<dyn Caller>,
+        standing: Option<Arc<Residents>>,
+        in_use: Option<Use>,
+    ) -> Arc<dyn Caller> {
+        let (metrics, log_prompts) = (Arc::clone(&self.metrics), self.config.log_prompts);
+        Arc::new(Metered { inner, metrics, log_prompts, standing, _in_use: in_use })
+    }
+
+    /// The app that answers for a model that the server was started with, which stays loaded while that app lives.
+    async fn standing(
+        &self,
+        served: &Served,
+        named: Option<Served>,
+        keep_alive: Option<KeepAlive>,
+    ) -> Result<App> {
+        let keep_alive = keep_alive.filter(|_| self.loads_models());
+        let name = self.fixed.models().base_model(served.agent);
+        let in_use = self.with_deadline(self.residents.enter(name, keep_alive)).await?;
+        let caller = self.metered(self.residents.fixed(), Some(Arc::clone(&self.residents)), in_use);
+        Ok(Arc::new(Shared { caller, named, core: Arc::clone(&self.core) }))
     }
 
     /// The language model of this name, as [`served::served`], unless this app answers for one that was loaded.
@@ -166,6 +196,27 @@ impl Shared {
                 LoadModels::Never => false,
                 LoadModels::Alone => self.config.loopback_only && !needs_keys(),
             }
+    }
+
+    /// The name of a model that the server was started with, if a request means one, without an adapter.
+    pub fn standing_name(&self, model: &str) -> Option<String> {
+        let served = served::served(self.fixed.models(), model).ok()?;
+        Some(self.fixed.models().base_model(served.agent).to_owned())
+    }
+
+    /// Whether the model of this name is in memory; none if the server was not started with it.
+    pub fn presence(&self, model: &str) -> Option<Presence> {
+        self.standing_name(model).map(|name| self.residents.presence(&name))
+    }
+
+    /// Unloads the model of this name as soon as no request uses it. False if it is not loaded, or was loaded at the start
+    /// and never leaves.
+    pub async fn unload(&self, model: &str) -> Result<bool> {
+        match self.standing_name(model) {
+            Some(_) if !self.loads_models() => Ok(false),
+            Some(standing) => self.residents.unload_standing(&standing).await,
+            None => self.residents.unload(|known| matches_name(known, model)).await,
+        }
     }
 
     /// States of the engines of all models.

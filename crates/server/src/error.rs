@@ -34,7 +34,7 @@ pub enum ServerError {
     Shelf { message: String, hint: Option<String> },
     #[error("the model `{0}` is on this disk, but this server loads no models while it runs")]
     ModelsFixed(String),
-    #[error("the server was started with the model `{0}`, which stays loaded")]
+    #[error("the server was started with the model `{0}`, which it keeps")]
     Fixed(String),
     #[error("{waiting} requests wait for a model to be loaded already")]
     LoadsWaiting { waiting: usize },

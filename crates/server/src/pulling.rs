@@ -55,6 +55,24 @@ pub trait Shelf: fmt::Debug + Send + Sync {
     fn blob(&self, sha256: &str) -> PathBuf;
 }
 
+/// The language models that the server was started with. They leave memory and come back; what callers know of them stays.
+pub trait Standing: fmt::Debug + Send + Sync {
+    /// Their names, with the bytes that each takes.
+    fn models(&self) -> Vec<(String, u64)>;
+
+    /// Gives the memory of the model of this index back. Blocks until it is free.
+    ///
+    /// # Errors
+    /// If calls of it run.
+    fn unload(&self, model: usize) -> Result<(), Refused>;
+
+    /// Loads the model of this index again.
+    ///
+    /// # Errors
+    /// Why it cannot be loaded; nothing of it is left in memory then.
+    fn load(&self, model: usize) -> Result<(), Refused>;
+}
+
 /// A model of the shelf.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct ShelfModel {

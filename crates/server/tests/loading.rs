@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 use std::time::Duration;
 
 use calls::{Agent, BoxFuture, Call, CallError, Caller, ModelDetails, ModelInfo, Reply, Scripted, Tokens};
 use serde_json::{Value, json};
-use server::{KeepAlive, Keys, KeysFile, LoadModels, Preset, PullProgress, Refused, Shelf, ShelfModel};
+use server::{Config, KeepAlive, Keys, KeysFile, LoadModels, Preset, PullProgress, Refused, Shelf, ShelfModel, Standing};
 use tempfile::TempDir;
 
 use crate::host::{Answer, CONTEXT_TOKENS, Host, eventually, read_until, says};
@@ -586,8 +586,176 @@ fn a_name_brings_its_system_message_and_options_along() {
     create(json!({ "model": "bad", "from": "one", "parameters": { "temperature": 9 } })).refused_plainly(400);
 }
 
+/// The model `scripted`, which the server was started with, on a machine.
+#[derive(Debug)]
+struct Start {
+    machine: Arc<Machine>,
+    is_loaded: AtomicBool,
+    /// True if it cannot be loaded again.
+    is_broken: AtomicBool,
+}
+
+impl Start {
+    fn on(machine: &Arc<Machine>) -> Arc<Start> {
+        machine.resident.fetch_add(1, Ordering::SeqCst);
+        let machine = Arc::clone(machine);
+        Arc::new(Start { machine, is_loaded: AtomicBool::new(true), is_broken: AtomicBool::new(false) })
+    }
+
+    fn is_loaded(&self) -> bool {
+        self.is_loaded.load(Ordering::SeqCst)
+    }
+}
+
+impl Standing for Start {
+    fn models(&self) -> Vec<(String, u64)> {
+        vec![("scripted".to_owned(), 4 * GIB)]
+    }
+
+    fn unload(&self, model: usize) -> Result<(), Refused> {
+        assert_eq!(model, 0);
+        assert!(self.is_loaded.swap(false, Ordering::SeqCst), "it is unloaded once");
+        self.machine.resident.fetch_sub(1, Ordering::SeqCst);
+        Ok(())
+    }
+
+    fn load(&self, model: usize) -> Result<(), Refused> {
+        assert_eq!(model, 0);
+        self.machine.begun.fetch_add(1, Ordering::SeqCst);
+        drop(self.machine.gate.lock());
+        if self.is_broken.load(Ordering::SeqCst) {
+            return Err(("a tensor is missing".to_owned(), Some("fetch it again".to_owned())));
+        }
+        assert!(!self.is_loaded.swap(true, Ordering::SeqCst), "it is loaded once");
+        assert!(self.machine.resident.fetch_add(1, Ordering::SeqCst) < 2, "there is room for two models");
+        Ok(())
+    }
+}
+
+fn started(machine: &Arc<Machine>, start: &Arc<Start>, change: impl FnOnce(&mut Config)) -> Host {
+    let (shelf, standing) = (Arc::clone(machine), Arc::clone(start));
+    Host::with(Arc::new(says("I was here.").answer("ollama", "I was here.")), |config| {
+        config.shelf = Some(shelf);
+        config.standing = Some(standing);
+        config.keep_alive = KeepAlive::Forever;
+        change(config);
+    })
+}
+
 #[test]
-fn a_model_of_the_start_stays_and_says_why() {
+fn a_model_of_the_start_leaves_when_it_is_unloaded_and_comes_back_with_its_next_request() {
+    let machine = Machine::new();
+    let start = Start::on(&machine);
+    let host = started(&machine, &start, |_| {});
+    let ask = |more: Value| {
+        let mut body = json!({ "model": "scripted", "stream": false });
+        more.as_object().expect("fields").iter().for_each(|(name, value)| body[name] = value.clone());
+        host.post("/api/generate", &body)
+    };
+    let listed = || host.get("/v1/models/scripted").json()["loaded"].take();
+    assert_eq!((in_memory(&host)[0].clone(), listed()), (("scripted:latest".to_owned(), false), json!(true)));
+    let unloaded = ask(json!({ "keep_alive": 0 }));
+    assert_eq!((&unloaded.json()["done_reason"], unloaded.header("warning")), (&json!("unload"), None));
+    assert!(!start.is_loaded() && machine.resident() == 0, "its memory is free when the answer comes");
+    assert!(in_memory(&host).iter().all(|(name, _)| name != "scripted:latest") && listed() == json!(false));
+    assert_eq!(ask(json!({ "keep_alive": 0 })).json()["done_reason"], "unload", "it is not loaded for it");
+    assert!(!start.is_loaded());
+    // Names, contexts and token counts are there all the same.
+    assert_eq!(host.get("/v1/models/scripted").json()["max_model_len"], CONTEXT_TOKENS);
+
+    let gate = machine.closed();
+    let answers = thread::scope(|scope| {
+        let asking: Vec<_> = (0..3).map(|_| scope.spawn(|| chat(&host, "scripted"))).collect();
+        eventually("it is loaded", || machine.begun.load(Ordering::SeqCst) == 1);
+        drop(gate);
+        asking.into_iter().map(|thread| thread.join().expect("it is answered")).collect::<Vec<_>>()
+    });
+    answers.iter().for_each(|answer| assert_eq!(said(answer), "I was here.", "{}", answer.text));
+    assert!(start.is_loaded() && machine.resident() == 1);
+    assert!(!in_memory(&host)[0].1, "it stays again");
+
+    let unload = || host.post("/v1/shelf/unload", &json!({ "model": "scripted" })).json()["loaded"].take();
+    assert_eq!((unload(), start.is_loaded()), (json!(false), false));
+    assert_eq!(host.post("/v1/shelf/load", &json!({ "model": "scripted" })).status, 200);
+    assert!(start.is_loaded());
+    ask(json!({ "prompt": "Hello?", "keep_alive": 0 }));
+    eventually("it leaves after its answer", || !start.is_loaded());
+    assert_eq!(ask(json!({ "keep_alive": "20ms" })).json()["done_reason"], "load");
+    eventually("its time is over", || !start.is_loaded());
+    start.is_broken.store(true, Ordering::SeqCst);
+    assert_eq!(
+        chat(&host, "scripted").refused(500, "load_failed"),
+        "the model `scripted` cannot be loaded: a tensor is missing"
+    );
+    start.is_broken.store(false, Ordering::SeqCst);
+    assert_eq!(said(&chat(&host, "scripted")), "I was here.");
+}
+
+#[test]
+fn what_asks_the_agents_loads_a_model_of_the_start_again() {
+    let machine = Machine::new();
+    let start = Start::on(&machine);
+    let (shelf, standing) = (Arc::clone(&machine), Arc::clone(&start));
+    let script = Scripted::new(CONTEXT_TOKENS).answer("answer", "A storm broke the wall.");
+    let host = Host::with(Arc::new(script), |config| {
+        config.shelf = Some(shelf);
+        config.standing = Some(standing);
+    });
+    host.post("/v1/shelf/unload", &json!({ "model": "scripted" }));
+    host.corpus("pell", &[("wall.txt", "In November a storm broke the harbour wall near Pell.")]);
+    assert!(!start.is_loaded(), "nothing was asked of it");
+    let ask = json!({ "question": "What did the storm break?", "method": "rag" });
+    assert_eq!(host.post("/v1/corpora/pell/ask", &ask).json()["answer"], "A storm broke the wall.");
+    assert!(start.is_loaded());
+}
+
+#[test]
+fn a_model_of_the_start_makes_room_after_the_others_and_takes_it_back() {
+    let machine = Machine::new();
+    let start = Start::on(&machine);
+    let host = started(&machine, &start, |_| {});
+    assert_eq!(said(&chat(&host, "one")), "one:q4");
+    assert_eq!(said(&chat(&host, "two")), "two:q4");
+    assert_eq!((start.is_loaded(), loaded(&host)), (true, vec!["two:q4".to_owned()]), "it stays while others can go");
+    let slow = stream(&host, "slow");
+    let slower = stream(&host, "slower");
+    assert!(!start.is_loaded(), "both places are in use");
+    thread::scope(|scope| {
+        let waiting = scope.spawn(|| chat(&host, "scripted"));
+        thread::sleep(Duration::from_millis(50));
+        assert!(!waiting.is_finished() && !start.is_loaded());
+        drop(slow);
+        assert_eq!(said(&waiting.join().expect("it is answered")), "I was here.");
+    });
+    assert_eq!((start.is_loaded(), machine.resident()), (true, 2));
+    drop(slower);
+    let refused = chat(&host, "big").refused(507, "out_of_memory");
+    assert!(refused.contains("and 10240 MiB are free or used by models that can be unloaded"), "{refused}");
+    let shelf = host.get("/v1/shelf").json();
+    let models = shelf["models"].as_array().expect("models");
+    let scripted = models.iter().find(|model| model["name"] == "scripted").expect("it is listed");
+    assert_eq!(
+        (&scripted["loaded"], &scripted["stays"], &scripted["in_use"]),
+        (&json!(true), &json!(false), &json!(0)),
+        "{scripted}"
+    );
+}
+
+#[test]
+fn a_model_of_the_start_stays_where_no_models_are_loaded() {
+    let machine = Machine::new();
+    let start = Start::on(&machine);
+    let host = started(&machine, &start, |config| config.load_models = LoadModels::Never);
+    let kept = host.post("/api/generate", &json!({ "model": "scripted", "keep_alive": 0 }));
+    assert_eq!(kept.warning(), "models that the server was started with stay loaded");
+    host.post("/v1/shelf/unload", &json!({ "model": "scripted" })).refused(409, "conflict");
+    host.post("/api/generate", &json!({ "model": "scripted", "prompt": "?", "stream": false, "keep_alive": "1ms" }));
+    thread::sleep(Duration::from_millis(50));
+    assert!(start.is_loaded());
+}
+
+#[test]
+fn a_model_of_the_start_that_cannot_leave_stays_and_says_why() {
     let machine = Machine::new();
     let host = host(&machine, KeepAlive::Forever);
     let kept = host.post("/api/generate", &json!({ "model": "scripted", "keep_alive": 0 }));

@@ -8,7 +8,6 @@ use crate::app::App;
 use crate::error::Result;
 use crate::loading::KeepAlive;
 use crate::pulling::Preset;
-use crate::served::matches_name;
 use crate::tenant::Tenant;
 use crate::warnings::Warnings;
 
@@ -49,21 +48,21 @@ impl Asked<'_> {
         Ok(Asking::Model(app, name, meant.map(|meant| meant.preset).unwrap_or_default()))
     }
 
-    /// Unloads the model if it was loaded on demand, and returns its name.
+    /// Unloads the model, and returns its name.
     async fn unload(&self, app: &App, warnings: &Warnings) -> Result<String> {
         let meant = app.meant(self.name).await?;
         let model = meant.as_ref().map_or(self.name, |meant| &meant.model.name);
-        if app.residents.unload(|known| matches_name(known, model)).await? {
-            return Ok(meant.map_or_else(|| self.name.to_owned(), |meant| meant.name));
-        }
-        match (app.served(model), meant) {
-            (Ok(fixed), _) => {
-                warnings.add("models that the server was started with stay loaded".to_owned());
+        let (is_unloaded, served) = (app.unload(model).await?, app.served(model));
+        match (meant, served) {
+            (Some(meant), Err(_)) => Ok(meant.name),
+            (_, Ok(fixed)) => {
+                if !is_unloaded {
+                    warnings.add("models that the server was started with stay loaded".to_owned());
+                }
                 Ok(fixed.name)
             }
-            // It is on the disk and not loaded.
-            (Err(_), Some(meant)) => Ok(meant.name),
-            (Err(unknown), None) => Err(unknown),
+            (None, Err(_)) if is_unloaded => Ok(self.name.to_owned()),
+            (None, Err(unknown)) => Err(unknown),
         }
     }
 }
