@@ -143,6 +143,17 @@ impl Prompt {
         self.push(Role::System, Stability::Static, text)
     }
 
+    /// Begins with this system turn, unless the text is empty or the prompt begins with a system turn of its own.
+    #[must_use]
+    pub fn or_system(mut self, text: &str) -> Self {
+        let has_own = self.bare || self.segments.first().is_some_and(|first| first.role == Role::System);
+        if !has_own && !text.is_empty() {
+            let (role, stability, turn) = (Role::System, Stability::Static, Some(Turn::default()));
+            self.segments.insert(0, Segment { role, stability, text: text.to_owned(), turn });
+        }
+        self
+    }
+
     /// Appends text to the user turn.
     #[must_use]
     pub fn user(self, stability: Stability, text: impl Into<String>) -> Self {

@@ -17,7 +17,7 @@ use crate::loading::{KeepAlive, Presence, Resident, Residents, Use};
 use crate::metered::Metered;
 use crate::metrics::Metrics;
 use crate::permits::Admission;
-use crate::pulling::{Meant, Pulling, find_meant};
+use crate::pulling::{Given, Meant, Preset, Pulling, find_meant};
 use crate::rate::Rate;
 use crate::served::{self, Served, matches_name};
 use crate::status;
@@ -39,6 +39,8 @@ pub(crate) struct Shared {
     pub caller: Arc<dyn Caller>,
     /// The model that the request names, unless it is one that the server was started with, by its own name.
     pub named: Option<Served>,
+    /// What the name of that model brings along.
+    pub preset: Preset,
     core: Arc<Core>,
 }
 
@@ -99,7 +101,7 @@ impl Shared {
             stopping: AtomicBool::new(false),
             history: History::default(),
         });
-        Arc::new(Shared { caller, named: None, core })
+        Arc::new(Shared { caller, named: None, preset: Preset::default(), core })
     }
 
     /// The app that answers for the model of this name: one whose caller is the model, which is loaded if need be, and stays
@@ -117,27 +119,51 @@ impl Shared {
             return Ok(Arc::clone(self));
         }
         if let Ok(served) = self.served(model) {
-            return self.standing(&served, None, keep_alive).await;
+            return self.standing(&served, None, Preset::default(), keep_alive).await;
         }
-        let found = self.residents.find(|name| matches_name(name, model), keep_alive);
-        let (name, (Resident { caller, .. }, in_use)) = if let Some(found) = found {
-            (found.0.name.clone(), found)
-        } else {
-            let Some(Meant { name, model, .. }) = self.meant(model).await? else { return Ok(Arc::clone(self)) };
-            // Another name of a model that the server was started with.
-            if let Ok(served) = self.served(&model.name) {
-                let named = Some(Served { name, ..served.clone() });
-                return self.standing(&served, named, keep_alive).await;
-            }
-            let Some(shelf) = self.config.shelf.clone().filter(|_| self.loads_models()) else {
-                return Err(ServerError::ModelsFixed(name));
-            };
-            let loading = self.residents.load(shelf, model, keep_alive);
-            (name, self.with_deadline(loading).await?)
+        // What is loaded is found without listing the disk.
+        let given = self.given(model).await?;
+        if let Some(Given { name, of, preset }) = &given
+            && let Ok(served) = self.served(of)
+        {
+            let named = Some(Served { name: name.clone(), ..served.clone() });
+            return self.standing(&served, named, preset.clone(), keep_alive).await;
+        }
+        let is_meant = |known: &str| match &given {
+            // A file is loaded by the name that was given to it.
+            Some(Given { name, of, .. }) => known == of || known == name,
+            None => matches_name(known, model),
         };
+        let (name, preset, (Resident { caller, .. }, in_use)) =
+            if let Some(found) = self.residents.find(is_meant, keep_alive) {
+                let of_loaded = || self.given(&found.0.name);
+                let given = if given.is_some() { given } else { of_loaded().await? };
+                let found_name = || (found.0.name.clone(), Preset::default());
+                let (name, preset) = given.map_or_else(found_name, |Given { name, preset, .. }| (name, preset));
+                (name, preset, found)
+            } else {
+                let Some(Meant { name, model, preset }) = self.meant(model).await? else { return Ok(Arc::clone(self)) };
+                // Another name of a model that the server was started with.
+                if let Ok(served) = self.served(&model.name) {
+                    let named = Some(Served { name, ..served.clone() });
+                    return self.standing(&served, named, preset, keep_alive).await;
+                }
+                let Some(shelf) = self.config.shelf.clone().filter(|_| self.loads_models()) else {
+                    return Err(ServerError::ModelsFixed(name));
+                };
+                let loading = self.residents.load(shelf, model, keep_alive);
+                (name, preset, self.with_deadline(loading).await?)
+            };
         let caller = self.metered(caller, None, Some(in_use));
         let named = Some(Served { agent: Agent::Responder, adapter: AdapterChoice::OfAgent, name });
-        Ok(Arc::new(Shared { caller, named, core: Arc::clone(&self.core) }))
+        Ok(Arc::new(Shared { caller, named, preset, core: Arc::clone(&self.core) }))
+    }
+
+    /// A name that was given to a model.
+    async fn given(&self, model: &str) -> Result<Option<Given>> {
+        let Some(shelf) = self.config.shelf.clone() else { return Ok(None) };
+        let model = model.to_owned();
+        run_blocking(move || Ok(shelf.given(&model).or_else(|| shelf.given(model.strip_suffix(served::LATEST)?)))).await
     }
 
     fn metered(
@@ -155,13 +181,14 @@ impl Shared {
         &self,
         served: &Served,
         named: Option<Served>,
+        preset: Preset,
         keep_alive: Option<KeepAlive>,
     ) -> Result<App> {
         let keep_alive = keep_alive.filter(|_| self.loads_models());
         let name = self.fixed.models().base_model(served.agent);
         let in_use = self.with_deadline(self.residents.enter(name, keep_alive)).await?;
         let caller = self.metered(self.residents.fixed(), Some(Arc::clone(&self.residents)), in_use);
-        Ok(Arc::new(Shared { caller, named, core: Arc::clone(&self.core) }))
+        Ok(Arc::new(Shared { caller, named, preset, core: Arc::clone(&self.core) }))
     }
 
     /// The language model of this name, as [`served::served`], unless this app answers for one that was loaded.

@@ -18,6 +18,9 @@ pub trait Shelf: fmt::Debug + Send + Sync {
     /// The models in the order in which they are shown; what is here comes with its details.
     fn list(&self) -> Vec<ShelfModel>;
 
+    /// A name that was given with [`Shelf::alias`], exactly; the disk is not listed for it.
+    fn given(&self, name: &str) -> Option<Given>;
+
     /// Memory that models can use now, in bytes; `None` if the system does not report it.
     fn free_bytes(&self) -> Option<u64>;
 
@@ -99,13 +102,22 @@ pub struct ShelfModel {
     pub digest: String,
 }
 
-/// What Ollama's chat and generate use with a name where a request says nothing else.
+/// A name that was given to a model.
+#[derive(Debug, Clone)]
+pub struct Given {
+    pub name: String,
+    /// The name of the model, or the path of its file.
+    pub of: String,
+    pub preset: Preset,
+}
+
+/// What requests for a name use where they say nothing else.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Preset {
     /// The system message; none if it is empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub system: String,
-    /// Options by their names.
+    /// Options by the names that Ollama has for them.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub parameters: Map<String, Value>,
 }

@@ -7,9 +7,11 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 use std::time::Duration;
 
-use calls::{Agent, BoxFuture, Call, CallError, Caller, ModelDetails, ModelInfo, Reply, Scripted, Tokens};
+use calls::{Agent, BoxFuture, Call, CallError, Caller, ModelDetails, ModelInfo, Reply, Sampling, Scripted, Tokens};
 use serde_json::{Value, json};
-use server::{Config, KeepAlive, Keys, KeysFile, LoadModels, Preset, PullProgress, Refused, Shelf, ShelfModel, Standing};
+use server::{
+    Config, Given, KeepAlive, Keys, KeysFile, LoadModels, Preset, PullProgress, Refused, Shelf, ShelfModel, Standing,
+};
 use tempfile::TempDir;
 
 use crate::host::{Answer, CONTEXT_TOKENS, Host, eventually, read_until, says};
@@ -23,6 +25,8 @@ const GIB: u64 = 1 << 30;
 struct Machine {
     /// Loads that have begun.
     begun: AtomicUsize,
+    /// Lists of the disk.
+    lists: AtomicUsize,
     /// Numbers of loads and of models that are in memory.
     loads: AtomicUsize,
     resident: Arc<AtomicUsize>,
@@ -73,6 +77,7 @@ impl Machine {
     fn new() -> Arc<Machine> {
         Arc::new(Machine {
             begun: AtomicUsize::new(0),
+            lists: AtomicUsize::new(0),
             loads: AtomicUsize::new(0),
             resident: Arc::default(),
             gate: Mutex::default(),
@@ -99,6 +104,7 @@ impl Machine {
 
 impl Shelf for Machine {
     fn list(&self) -> Vec<ShelfModel> {
+        self.lists.fetch_add(1, Ordering::SeqCst);
         let model = |name: &str, gib: u64| ShelfModel {
             name: name.to_owned(),
             kind: "language",
@@ -129,6 +135,12 @@ impl Shelf for Machine {
         }));
         models.extend(self.fetched.lock().expect("no thread panics").iter().map(|name| model(name, 4)));
         models
+    }
+
+    fn given(&self, name: &str) -> Option<Given> {
+        let of = self.aliases.lock().expect("no thread panics").get(name).cloned()?;
+        let preset = self.presets.lock().expect("no thread panics").get(name).cloned().unwrap_or_default();
+        Some(Given { name: name.to_owned(), of, preset })
     }
 
     fn free_bytes(&self) -> Option<u64> {
@@ -584,6 +596,89 @@ fn a_name_brings_its_system_message_and_options_along() {
     }
     assert!(shown["modelfile"].as_str().is_some_and(|text| text.contains("SYSTEM \"\"\"Be brief.\"\"\"")), "{shown}");
     create(json!({ "model": "bad", "from": "one", "parameters": { "temperature": 9 } })).refused_plainly(400);
+}
+
+#[test]
+fn what_a_name_brings_along_applies_in_every_api_where_a_request_says_nothing() {
+    let machine = Machine::new();
+    let host = host(&machine, KeepAlive::Forever);
+    let parameters = json!({ "temperature": 0.25, "top_p": 0.5, "repeat_penalty": 1.5, "num_predict": 7,
+        "stop": ["END", "FIN", "a", "b", "c"], "num_gpu": 1 });
+    let made =
+        json!({ "model": "pell", "from": "one", "system": "Be brief.", "parameters": parameters, "stream": false });
+    assert_eq!(host.post("/api/create", &made).status, 200);
+    let ask = |path: &str, more: Value| {
+        let mut body = json!({ "model": "pell" });
+        more.as_object().expect("fields").iter().for_each(|(name, value)| body[name] = value.clone());
+        let answer = host.post(path, &body);
+        assert_eq!(answer.status, 200, "{}", answer.text);
+        assert_eq!(answer.json()["model"], "pell", "{}", answer.text);
+        let call = machine.scripts.lock().expect("no thread panics")["one:q4"].seen().pop().expect("a call");
+        let first = call.prompt.messages().remove(0);
+        (format!("{}: {}", first.role.as_str(), first.content), call)
+    };
+    let hello = json!([{ "role": "user", "content": "Hello?" }]);
+    let apis = [
+        ("/v1/chat/completions", json!({ "messages": hello })),
+        ("/v1/responses", json!({ "input": hello, "store": false })),
+        ("/v1/messages", json!({ "messages": hello, "max_tokens": 9 })),
+        ("/v1/completions", json!({ "prompt": "Hello?" })),
+    ];
+    for (path, body) in apis {
+        let (first, call) = ask(path, body);
+        let want = if path == "/v1/completions" { "user: Hello?" } else { "system: Be brief." };
+        assert_eq!(first, want, "{path}");
+        let Sampling { temperature, top_p, repetition_penalty, .. } = call.sampling;
+        assert_eq!((temperature, top_p, repetition_penalty), (0.25, 0.5, 1.5), "{path}");
+        assert_eq!(call.stop, ["END", "FIN", "a", "b", "c"], "{path}");
+        let most = if path == "/v1/messages" { 9 } else { 7 };
+        assert_eq!(call.limits.max_output_tokens, most, "{path}");
+    }
+    let own = json!([{ "role": "system", "content": "Be long." }, { "role": "user", "content": "Hello?" }]);
+    let developer = json!([{ "role": "developer", "content": "Be long." }, { "role": "user", "content": "Hello?" }]);
+    let apis = [
+        ("/v1/chat/completions", json!({ "messages": own, "max_tokens": 5, "stop": "X" })),
+        ("/v1/chat/completions", json!({ "messages": developer, "max_completion_tokens": 5, "stop": ["X"] })),
+        ("/v1/responses", json!({ "input": developer, "store": false, "max_output_tokens": 5 })),
+        (
+            "/v1/responses",
+            json!({ "input": hello, "instructions": "Be long.", "store": false, "max_output_tokens": 5 }),
+        ),
+        ("/v1/messages", json!({ "messages": hello, "system": "Be long.", "max_tokens": 5, "stop_sequences": ["X"] })),
+    ];
+    for (path, mut body) in apis {
+        body["temperature"] = json!(1.0);
+        let (first, call) = ask(path, body);
+        assert_eq!(first, "system: Be long.", "{path}");
+        assert_eq!((call.sampling.temperature, call.limits.max_output_tokens), (1.0, 5), "{path}");
+        assert_eq!(call.stop.first().map(String::as_str), Some(if path == "/v1/responses" { "END" } else { "X" }));
+    }
+    // Stop strings of a name are for free text.
+    let format = json!({ "type": "json_object" });
+    let (_, call) = ask("/v1/chat/completions", json!({ "messages": hello, "response_format": format }));
+    assert!(call.stop.is_empty());
+    let (_, call) = ask("/api/chat", json!({ "messages": hello, "format": "json", "stream": false }));
+    assert!(call.stop.is_empty());
+
+    let refused = host.post("/v1/chat/completions", &json!({ "model": "pell", "messages": hello, "stop": [""] }));
+    refused.refused(400, "invalid_value");
+}
+
+#[test]
+fn requests_for_a_loaded_model_do_not_list_the_disk() {
+    let machine = Machine::new();
+    let host = host(&machine, KeepAlive::Forever);
+    host.post("/api/copy", &json!({ "source": "one", "destination": "uno" }));
+    chat(&host, "one");
+    let before = machine.lists.load(Ordering::SeqCst);
+    let generate = |model: &str| host.post("/api/generate", &json!({ "model": model, "prompt": "?", "stream": false }));
+    for (asked, model) in [("one", "one:q4"), ("one:latest", "one:q4"), ("uno", "uno"), ("uno:latest", "uno")] {
+        let answer = generate(asked).json();
+        assert_eq!((&answer["response"], &answer["model"]), (&json!("one:q4"), &json!(model)), "{answer}");
+        assert_eq!(chat(&host, asked).json()["model"], model);
+    }
+    assert_eq!(said(&chat(&host, "scripted")), "I was here.");
+    assert_eq!(machine.lists.load(Ordering::SeqCst), before);
 }
 
 /// The model `scripted`, which the server was started with, on a machine.

@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 
 use super::corpus::{self, CorpusChat};
 use super::keep::{Asked, Asking};
-use super::messages::{OllamaMessage, prompt, refuse_images, with_system};
+use super::messages::{OllamaMessage, prompt, refuse_images};
 use super::options::{Options, Wishes, call};
 use super::reply::{Dialect, Times, reply_to};
 use crate::admission::AdmittedJson;
@@ -19,7 +19,6 @@ use crate::corpora::CurrentTenant;
 use crate::error::{Result, ServerError};
 use crate::openai::NO_INFILL;
 use crate::openai::tools::{self, Tool};
-use crate::pulling::{Preset, merged};
 use crate::recall::{Address, find, warn_of_unused};
 use crate::warnings::Warnings;
 
@@ -98,10 +97,10 @@ pub(super) async fn chat(
     let corpus = find(&app, &tenant, &request.model).await?;
     let asked =
         Asked { name: &request.model, keep_alive: request.keep_alive.as_ref(), is_empty: request.messages.is_empty() };
-    let (app, name, preset) = match &corpus {
-        Some(model) => (app, model.name(), Preset::default()),
+    let (app, name) = match &corpus {
+        Some(model) => (app, model.name()),
         None => match asked.serving(&app, &tenant, &warnings).await? {
-            Asking::Model(app, name, preset) => (app, name, preset),
+            Asking::Model(app, name) => (app, name),
             Asking::Unloaded(name) => return Ok(Dialect::Chat.loaded(&name, "unload", &times)),
         },
     };
@@ -111,7 +110,7 @@ pub(super) async fn chat(
     let streams = request.stream.unwrap_or(true);
     let wishes = Wishes {
         format: request.format,
-        options: Some(merged(preset.parameters, request.options.unwrap_or_default())),
+        options: request.options,
         think: request.think,
         logprobs: request.logprobs,
         top_logprobs: request.top_logprobs,
@@ -124,7 +123,7 @@ pub(super) async fn chat(
     }
     let served = app.served(&request.model)?;
     let (offered, tools) = tools::read(request.tools, None, true)?;
-    let prompt = prompt(with_system(request.messages, preset.system), offered, &name)?;
+    let prompt = prompt(request.messages, offered, &name)?.or_system(&app.preset.system);
     let call = Call { tenant: tenant.id, ..call(&served, prompt, tools, wishes, &warnings, &app).await? };
     reply_to(app, permit, call, served.name, Dialect::Chat, streams, times).await
 }
@@ -143,10 +142,10 @@ pub(super) async fn generate(
     let corpus = find(&app, &tenant, &request.model).await?;
     let asked =
         Asked { name: &request.model, keep_alive: request.keep_alive.as_ref(), is_empty: request.prompt.is_empty() };
-    let (app, name, preset) = match &corpus {
-        Some(model) => (app, model.name(), Preset::default()),
+    let (app, name) = match &corpus {
+        Some(model) => (app, model.name()),
         None => match asked.serving(&app, &tenant, &warnings).await? {
-            Asking::Model(app, name, preset) => (app, name, preset),
+            Asking::Model(app, name) => (app, name),
             Asking::Unloaded(name) => return Ok(Dialect::Generate.loaded(&name, "unload", &times)),
         },
     };
@@ -161,13 +160,13 @@ pub(super) async fn generate(
     let prompt = if request.raw && corpus.is_none() {
         Prompt::bare(request.prompt)
     } else {
-        let system = request.system.filter(|system| !system.is_empty()).unwrap_or(preset.system);
-        let system = if system.is_empty() { Prompt::new() } else { Prompt::new().system(system) };
-        system.user(Stability::Volatile, request.prompt)
+        let system = request.system.filter(|system| !system.is_empty());
+        let system = system.map_or_else(Prompt::new, |system| Prompt::new().system(system));
+        system.user(Stability::Volatile, request.prompt).or_system(&app.preset.system)
     };
     let wishes = Wishes {
         format: request.format,
-        options: Some(merged(preset.parameters, request.options.unwrap_or_default())),
+        options: request.options,
         think: request.think,
         logprobs: request.logprobs,
         top_logprobs: request.top_logprobs,

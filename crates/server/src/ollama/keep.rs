@@ -7,7 +7,6 @@ use serde_json::Value;
 use crate::app::App;
 use crate::error::Result;
 use crate::loading::KeepAlive;
-use crate::pulling::Preset;
 use crate::tenant::Tenant;
 use crate::warnings::Warnings;
 
@@ -21,8 +20,8 @@ pub(super) struct Asked<'a> {
 
 /// What it is answered with.
 pub(super) enum Asking {
-    /// By a loaded model, with its name and what that brings along.
-    Model(App, String, Preset),
+    /// By a loaded model, with its name.
+    Model(App, String),
     /// The model has been unloaded, or is as soon as no request uses it.
     Unloaded(String),
 }
@@ -41,11 +40,9 @@ impl Asked<'_> {
         if self.is_empty && keep_alive == Some(KeepAlive::For(Duration::ZERO)) {
             return self.unload(app, warnings).await.map(Asking::Unloaded);
         }
-        // The names of the models of the start cannot be given.
-        let meant = if app.served(self.name).is_ok() { None } else { app.meant(self.name).await? };
         let app = app.serving_for(self.name, keep_alive).await?;
         let name = app.served(self.name)?.name;
-        Ok(Asking::Model(app, name, meant.map(|meant| meant.preset).unwrap_or_default()))
+        Ok(Asking::Model(app, name))
     }
 
     /// Unloads the model, and returns its name.

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
-use calls::{Call, OnText, Priority, Prompt, Reply, TenantId, Usage};
+use calls::{Call, OnText, OutputFormat, Priority, Prompt, Reply, TenantId, Usage};
 use futures_util::future::try_join_all;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -19,6 +19,7 @@ use crate::admission::AdmittedJson;
 use crate::app::{App, fresh_id, since_1970};
 use crate::corpora::CurrentTenant;
 use crate::error::{Result, ServerError};
+use crate::ollama::with_preset;
 use crate::served::Served;
 use crate::stream::{Framing, Sink, respond};
 use crate::tenant::Tenant;
@@ -128,13 +129,16 @@ impl Completion {
             seed: request.seed,
             stop: request.stop,
             n: request.n,
-            max_tokens: request.max_tokens.or(Some(DEFAULT_OUTPUT_TOKENS)),
+            max_tokens: request.max_tokens,
             frequency_penalty: request.frequency_penalty,
             presence_penalty: request.presence_penalty,
             repetition_penalty: request.repetition_penalty,
             logit_bias: request.logit_bias,
+            ..RawParams::default()
         };
-        let params = params.read()?;
+        let params = with_preset(app, params, &OutputFormat::Text)?;
+        let max_tokens = params.max_tokens.or(Some(DEFAULT_OUTPUT_TOKENS));
+        let params = RawParams { max_tokens, ..params }.read()?;
         if prompts.len() * params.n > MAX_CHOICES {
             let choices = prompts.len() * params.n;
             let message =
