@@ -115,6 +115,8 @@ pub struct Prompt {
     segments: Vec<Segment>,
     /// Used verbatim, without a chat template.
     bare: bool,
+    /// The text behind the place that a bare prompt is to be continued to.
+    suffix: Option<String>,
     /// Described to the model; [`crate::Call::tools`] says how they may be used.
     tools: Vec<Tool>,
     /// Variables of the chat template.
@@ -135,6 +137,16 @@ impl Prompt {
     /// The text of a bare prompt.
     pub fn as_bare(&self) -> Option<&str> {
         self.segments.first().filter(|_| self.bare).map(|segment| segment.text.as_str())
+    }
+
+    /// A text with a place in its middle that the model fills in, without any chat around it.
+    pub fn infill(before: impl Into<String>, behind: impl Into<String>) -> Self {
+        Prompt { suffix: Some(behind.into()), ..Self::bare(before) }
+    }
+
+    /// The text behind the place to fill in.
+    pub fn suffix(&self) -> Option<&str> {
+        self.suffix.as_deref()
     }
 
     /// Appends instructions to the system turn.

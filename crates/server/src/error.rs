@@ -134,7 +134,7 @@ impl ServerError {
             Self::Call(error) => match error {
                 C::TooLong { .. } | C::TooLongToEmbed { .. } => (S::BAD_REQUEST, "context_length_exceeded"),
                 C::OutputFormat { .. } => (S::BAD_REQUEST, "invalid_schema"),
-                C::Unsupported { .. } | C::Sampling { .. } => (S::BAD_REQUEST, "invalid_value"),
+                C::Unsupported { .. } | C::Sampling { .. } | C::Infill { .. } => (S::BAD_REQUEST, "invalid_value"),
                 C::Template { .. } => (S::BAD_REQUEST, "invalid_messages"),
                 C::NoModel { .. } => (S::NOT_FOUND, "model_not_found"),
                 C::Overloaded { .. } | C::Busy { .. } => (S::TOO_MANY_REQUESTS, "overloaded"),

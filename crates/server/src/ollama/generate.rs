@@ -17,7 +17,7 @@ use crate::admission::AdmittedJson;
 use crate::app::App;
 use crate::corpora::CurrentTenant;
 use crate::error::{Result, ServerError};
-use crate::openai::NO_INFILL;
+use crate::openai::params::refuse_if;
 use crate::openai::tools::{self, Tool};
 use crate::recall::{Address, find, warn_of_unused};
 use crate::warnings::Warnings;
@@ -55,7 +55,8 @@ pub(super) struct OllamaGenerate {
     model: String,
     #[serde(default)]
     prompt: String,
-    /// Refused unless empty.
+    /// The text behind the place that the prompt is to be continued to; without a chat template. Refused for models whose
+    /// tokenizer has no tokens for it.
     suffix: Option<String>,
     system: Option<String>,
     /// Refused unless empty.
@@ -150,14 +151,21 @@ pub(super) async fn generate(
         },
     };
     refuse_images(request.images.as_deref(), &name)?;
-    if request.suffix.is_some_and(|suffix| !suffix.is_empty()) {
-        return Err(ServerError::invalid(NO_INFILL, "suffix"));
+    let suffix = request.suffix.filter(|suffix| !suffix.is_empty());
+    refuse_if(suffix.is_some() && corpus.is_some(), "suffix")?;
+    if suffix.is_some() && !matches!(request.think, None | Some(Value::Bool(false))) {
+        return Err(ServerError::invalid(
+            "a model does not think before it fills in a text: omit `think` or `suffix`",
+            "think",
+        ));
     }
     if request.prompt.is_empty() {
         return Ok(Dialect::Generate.loaded(&name, "load", &times));
     }
     let streams = request.stream.unwrap_or(true);
-    let prompt = if request.raw && corpus.is_none() {
+    let prompt = if let Some(suffix) = suffix {
+        Prompt::infill(request.prompt, suffix)
+    } else if request.raw && corpus.is_none() {
         Prompt::bare(request.prompt)
     } else {
         let system = request.system.filter(|system| !system.is_empty());

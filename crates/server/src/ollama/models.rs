@@ -140,7 +140,9 @@ impl Described {
         if self.is_embedder {
             return vec!["embedding"];
         }
-        ["completion", "tools"].into_iter().chain(self.details.thinks.then_some("thinking")).collect()
+        let ModelDetails { thinks, infills, .. } = self.details;
+        let more = [infills.then_some("insert"), thinks.then_some("thinking")];
+        ["completion", "tools"].into_iter().chain(more.into_iter().flatten()).collect()
     }
 }
 

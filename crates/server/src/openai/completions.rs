@@ -59,6 +59,8 @@ struct Completion {
     tenant: TenantId,
     served: Served,
     prompts: Vec<String>,
+    /// The text behind the place to fill in.
+    suffix: Option<String>,
     params: GenerationParams,
     logprobs: Option<usize>,
     /// True if choices begin with their prompt.
@@ -71,9 +73,6 @@ struct Completion {
 const MAX_LOGPROBS: usize = 5;
 const MAX_CHOICES: usize = 128;
 const DEFAULT_OUTPUT_TOKENS: usize = 16;
-
-/// Why a text before and after the place to fill is refused.
-pub(crate) const NO_INFILL: &str = "`suffix` is not supported: this server does not fill in the middle of a text";
 
 /// Continue a text.
 #[utoipa::path(post, path = "/v1/completions", tag = "OpenAI", request_body = CompletionRequest,
@@ -109,9 +108,6 @@ impl Completion {
         if echo && request.logprobs.is_some() {
             let message = "`echo` returns the prompt as text, without log-probabilities: omit it or `logprobs`";
             return Err(ServerError::invalid(message, "echo"));
-        }
-        if request.suffix.is_some_and(|suffix| !suffix.is_empty()) {
-            return Err(ServerError::invalid(NO_INFILL, "suffix"));
         }
         refuse_if(request.logprobs.is_some_and(|top| top > MAX_LOGPROBS), "logprobs")?;
         let prompts = request.prompt.into_vec();
@@ -151,6 +147,7 @@ impl Completion {
             tenant: tenant.id,
             served,
             prompts,
+            suffix: request.suffix.filter(|suffix| !suffix.is_empty()),
             params,
             logprobs: request.logprobs,
             echo,
@@ -182,13 +179,17 @@ impl Completion {
 
     fn call(&self, choice: usize) -> Call {
         let (prompt, draw) = (&self.prompts[choice / self.params.n], choice % self.params.n);
+        let prompt = match &self.suffix {
+            None => Prompt::bare(prompt.as_str()),
+            Some(suffix) => Prompt::infill(prompt.as_str(), suffix.as_str()),
+        };
         let max_output_tokens = self.params.max_output_tokens.unwrap_or(DEFAULT_OUTPUT_TOKENS);
         Call {
             sampling: self.params.sampling_for(draw),
             priority: Priority::Interactive,
             stop: self.params.stop.clone(),
             logprobs: self.logprobs,
-            ..self.served.call("completion", Prompt::bare(prompt.as_str()), max_output_tokens)
+            ..self.served.call("completion", prompt, max_output_tokens)
         }
     }
 
