@@ -132,7 +132,7 @@ fn dropped_files_become_a_corpus_that_answers_at_once() {
     assert_eq!(page.value(&text("h1")), "Ask your documents");
     ask(&mut page, QUESTION);
     page.until("it needs documents", &format!("{}.startsWith('Add documents first')", text("#problem")));
-    let image = ("портрет.png", "\u{1}");
+    let image = ("портрет.png", "\0");
     drop_files(&mut page, &[("Свет в Пелле.md", STORY), image]);
     answered(&mut page);
     assert_eq!(page.value(&text("#corpus-title")), "Свет в Пелле and 1 other");
