@@ -12,12 +12,13 @@ use launch::eprintln;
 use launch::failure::refusal;
 use launch::flags::{EndpointFlags, GlobalFlags, ModelFlags};
 use launch::output::{Log, print_line};
+use launch::standing::StandingModels;
 use launch::{Backend, corpus_adapter, home, pdf_child, prefixes_need_local_engine};
-use server::{Config, Keys, KeysError, KeysFile, LoadModels, Server};
+use server::{Config, Keys, KeysError, KeysFile, LoadModels, Refused, Server};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::args::{Keys as KeysCommand, LoadChoice, Mcp, Serve};
-use crate::shelf::LocalModels;
+use crate::shelf::{LocalModels, refused};
 
 /// Threads for socket I/O: the other cores are for the models.
 const SOCKET_THREADS: usize = 2;
@@ -130,7 +131,28 @@ pub fn run_keys(command: &KeysCommand, global: &GlobalFlags) -> Result<ExitCode>
 
 fn server(models: &ModelFlags, endpoint: &EndpointFlags, config: Config, global: &GlobalFlags) -> Result<Server> {
     let backend = Backend::start(models, endpoint, true, global)?;
+    let standing = backend.standing(models, global)?;
+    let standing = standing.map(|models| Arc::new(Standing(models)) as Arc<dyn server::Standing>);
+    let config = Config { standing, ..config };
     Ok(Server::new(backend.shared_caller(), Arc::new(backend.engine), config))
+}
+
+/// The models that the server was started with.
+#[derive(Debug)]
+struct Standing(StandingModels);
+
+impl server::Standing for Standing {
+    fn models(&self) -> Vec<(String, u64)> {
+        self.0.models()
+    }
+
+    fn unload(&self, model: usize) -> Result<(), Refused> {
+        self.0.unload(model).map_err(|error| refused(&error))
+    }
+
+    fn load(&self, model: usize) -> Result<(), Refused> {
+        self.0.load(model).map_err(|error| refused(&error))
+    }
 }
 
 fn config(global: &GlobalFlags) -> Result<Config> {

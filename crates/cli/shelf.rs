@@ -17,7 +17,7 @@ use models::fetch::{
     locate_named, remove, remove_named, resolve,
 };
 use models::manifest::{Kind, Role};
-use server::{Preset, PullProgress, Refused, Shelf, ShelfModel};
+use server::{Given, Preset, PullProgress, Refused, Shelf, ShelfModel};
 
 use crate::model_names::{BLOBS, Named, Names};
 
@@ -178,7 +178,8 @@ fn digest_of(receipt: &Receipt) -> Option<String> {
     receipt.files.iter().find(|file| file.role == Role::Weights).map(|file| file.sha256.to_string())
 }
 
-fn refused(error: &anyhow::Error) -> Refused {
+/// Why something failed, as clients of the server read it.
+pub fn refused(error: &anyhow::Error) -> Refused {
     (in_one_line(error), hint_of(error))
 }
 
@@ -195,6 +196,11 @@ impl Shelf for LocalModels {
             models.push(named);
         }
         models
+    }
+
+    fn given(&self, name: &str) -> Option<Given> {
+        let Named { of, preset } = self.names.all().remove(name)?;
+        Some(Given { name: name.to_owned(), of, preset })
     }
 
     fn free_bytes(&self) -> Option<u64> {

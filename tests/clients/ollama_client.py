@@ -24,7 +24,10 @@ assert "<|im_start|>" in shown.template, shown
 assert client.show(EMBEDDER).capabilities == ["embedding"]
 assert [part.status for part in client.pull(MODEL, stream=True)][-1] == "success"
 assert client.generate(model=MODEL, keep_alive=0).done_reason == "unload"
+assert [model.model for model in client.ps().models] == [EMBEDDER], "a model of the start leaves"
 assert client.chat(model=MODEL, messages=[]).done_reason == "load"
+assert client.ps().models[0].expires_at.year == 9999, "and comes back to stay"
+client.generate(model=MODEL, keep_alive=0)
 whole = client.chat(model=MODEL, messages=QUESTION, options=GREEDY)
 streamed = "".join(part.message.content for part in client.chat(model=MODEL, messages=QUESTION, options=GREEDY, stream=True))
 assert whole.message.content == streamed and whole.done and 0 < whole.eval_count <= 16, whole

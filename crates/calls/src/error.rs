@@ -18,6 +18,9 @@ pub enum CallError {
     /// The model's chat template does not take these turns, for example two of one speaker in a row.
     #[error("the chat template of {model} refuses the messages of step {step}: {reason}")]
     Template { step: &'static str, model: String, reason: String },
+    /// The model has no tokens for a text with a place to fill in.
+    #[error("the model {model} cannot fill in the middle of a text: its tokenizer has no {token}")]
+    Infill { step: &'static str, model: String, token: &'static str },
     /// One text to embed has more tokens than the embedder reads.
     #[error("a text of {tokens} tokens is longer than the {window_tokens} that the embedder {embedder} reads")]
     TooLongToEmbed { embedder: String, tokens: usize, window_tokens: usize },

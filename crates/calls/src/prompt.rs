@@ -115,6 +115,8 @@ pub struct Prompt {
     segments: Vec<Segment>,
     /// Used verbatim, without a chat template.
     bare: bool,
+    /// The text behind the place that a bare prompt is to be continued to.
+    suffix: Option<String>,
     /// Described to the model; [`crate::Call::tools`] says how they may be used.
     tools: Vec<Tool>,
     /// Variables of the chat template.
@@ -137,10 +139,31 @@ impl Prompt {
         self.segments.first().filter(|_| self.bare).map(|segment| segment.text.as_str())
     }
 
+    /// A text with a place in its middle that the model fills in, without any chat around it.
+    pub fn infill(before: impl Into<String>, behind: impl Into<String>) -> Self {
+        Prompt { suffix: Some(behind.into()), ..Self::bare(before) }
+    }
+
+    /// The text behind the place to fill in.
+    pub fn suffix(&self) -> Option<&str> {
+        self.suffix.as_deref()
+    }
+
     /// Appends instructions to the system turn.
     #[must_use]
     pub fn system(self, text: impl Into<String>) -> Self {
         self.push(Role::System, Stability::Static, text)
+    }
+
+    /// Begins with this system turn, unless the text is empty or the prompt begins with a system turn of its own.
+    #[must_use]
+    pub fn or_system(mut self, text: &str) -> Self {
+        let has_own = self.bare || self.segments.first().is_some_and(|first| first.role == Role::System);
+        if !has_own && !text.is_empty() {
+            let (role, stability, turn) = (Role::System, Stability::Static, Some(Turn::default()));
+            self.segments.insert(0, Segment { role, stability, text: text.to_owned(), turn });
+        }
+        self
     }
 
     /// Appends text to the user turn.

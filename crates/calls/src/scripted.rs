@@ -219,7 +219,7 @@ fn certain(text: &str, top: usize) -> Vec<TokenLogprob> {
 
 fn render(call: &Call) -> String {
     if let Some(text) = call.prompt.as_bare() {
-        return text.to_owned();
+        return text.to_owned() + call.prompt.suffix().unwrap_or_default();
     }
     let turn = |message: crate::Message| ["<", message.role.as_str(), ">\n", &message.content, "\n"].concat();
     let tools = call.prompt.tools().iter().map(|tool| tool.definition().to_string());

@@ -19,6 +19,8 @@ pub struct ModelDetails {
     pub template: String,
     /// True if its vocabulary has the marker that ends a thought.
     pub thinks: bool,
+    /// True if its vocabulary has the tokens around a place to fill in.
+    pub infills: bool,
     pub on_gpu: bool,
 }
 

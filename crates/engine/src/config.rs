@@ -66,6 +66,12 @@ pub enum StartError {
     /// The tokenizer does not support constrained output.
     #[error("the tokenizer of {name} cannot be used for constrained output: {reason}")]
     Grammar { name: String, reason: String },
+    /// A model that is loaded again is not what it was.
+    #[error("the {what} of {name} have changed since the engine was started")]
+    Changed { name: String, what: &'static str },
+    /// The engine has stopped.
+    #[error("the engine has stopped")]
+    Closed,
     /// The thread cannot be started.
     #[error("no thread for the engine")]
     Thread(#[source] std::io::Error),

@@ -15,18 +15,16 @@ pub(crate) struct Origin {
 }
 
 impl Origin {
-    pub fn new(source: Source, family: String, parameters: u64, thinks: bool, on_gpu: bool) -> Origin {
+    /// `details` are what the files do not say.
+    pub fn new(source: Source, details: ModelDetails) -> Origin {
         let modified = source.modified().and_then(|time| time.duration_since(UNIX_EPOCH).ok()).unwrap_or_default();
         let details = ModelDetails {
             bytes: source.bytes(),
             modified_seconds: modified.as_secs(),
             format: source.labels.format.to_owned(),
-            family,
-            parameters,
             quantisation: source.labels.quantisation.clone(),
             template: source.labels.template.clone(),
-            thinks,
-            on_gpu,
+            ..details
         };
         Origin { details, source, digest: OnceLock::new() }
     }

@@ -28,6 +28,7 @@ struct Shared {
     frontends: Frontends,
     mailbox: mpsc::UnboundedSender<Message>,
     ids: AtomicU64,
+    config: Config,
     thread: Option<thread::JoinHandle<()>>,
 }
 
@@ -57,7 +58,7 @@ impl Engine {
         let (sender, mailbox) = mpsc::unbounded_channel();
         let (frontends, worker) = split_all(models, &adapters, config, mailbox)?;
         let thread = thread::Builder::new().name("engine".into()).spawn(|| worker.run()).map_err(StartError::Thread)?;
-        let shared = Shared { frontends, mailbox: sender, ids: AtomicU64::new(0), thread: Some(thread) };
+        let shared = Shared { frontends, mailbox: sender, ids: AtomicU64::new(0), config, thread: Some(thread) };
         Ok(Engine { shared: Arc::new(shared) })
     }
 
@@ -158,6 +159,10 @@ impl Engine {
 
     pub(crate) fn frontends(&self) -> &[ModelFrontend] {
         &self.shared.frontends.models
+    }
+
+    pub(crate) fn config(&self) -> Config {
+        self.shared.config
     }
 
     pub(crate) fn embedder(&self) -> Option<&EmbedderFrontend> {

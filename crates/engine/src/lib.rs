@@ -50,6 +50,7 @@ mod thought;
 mod token_env;
 mod tool_calls;
 mod tool_syntax;
+mod unloading;
 mod vocabulary;
 mod whitespace;
 mod worker;

@@ -8,6 +8,7 @@ use scheduler::{Namespace, PinId, SequenceId};
 use tokio::sync::oneshot;
 
 use crate::embedding::EmbeddingJob;
+use crate::model_runner::ModelRunner;
 use crate::scoring::ScoreJob;
 use crate::snapshot::{Saved, SnapshotError};
 use crate::submission::Submission;
@@ -45,6 +46,10 @@ pub(crate) enum Message {
     },
     /// Restore a snapshot; the reply is the number of tokens.
     Load { model: usize, namespace: Namespace, saved: Saved, reply: oneshot::Sender<Result<usize, SnapshotError>> },
+    /// Drop the weights and KV cache of a model; the reply is false if calls of it run.
+    Unload { model: usize, reply: oneshot::Sender<bool> },
+    /// Run a model again that was unloaded.
+    LoadAgain { model: usize, runner: Box<ModelRunner>, reply: oneshot::Sender<()> },
     /// Embed texts.
     Embed(EmbeddingJob),
     /// Finish submitted work and stop.

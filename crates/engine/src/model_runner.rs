@@ -120,6 +120,21 @@ impl ModelRunner {
         self.published.publish(state, now);
     }
 
+    /// Continues the counts of the model that this one was before it was unloaded.
+    pub fn continue_as(&mut self, published: Arc<PublishedState>, now: Instant) {
+        let ModelState { steps, read_tokens, cached_tokens, written_tokens, .. } = published.get(now);
+        self.counts = Counts { steps, read_tokens, cached_tokens, written_tokens };
+        self.published = published;
+    }
+
+    /// Ends as an idle model: its counts stay published, without KV pages.
+    pub fn retire(self, now: Instant) {
+        let Counts { steps, read_tokens, cached_tokens, written_tokens } = self.counts;
+        let model = self.name.clone();
+        let counts = ModelState { model, steps, read_tokens, cached_tokens, written_tokens, ..ModelState::default() };
+        self.published.publish(counts, now);
+    }
+
     pub fn is_idle(&self) -> bool {
         self.scheduler.is_idle()
     }

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use calls::{Call, CallError};
-use models::{ChatOptions, ModelError};
+use models::{ChatOptions, ModelError, Tokenizer};
 
 use crate::contents;
 use crate::frontend::ModelFrontend;
@@ -19,7 +19,8 @@ impl ModelFrontend {
     /// choice, is not rendered again.
     ///
     /// # Errors
-    /// [`CallError::Template`] if the chat template refuses the prompt.
+    /// [`CallError::Template`] if the chat template refuses the prompt, and [`CallError::Infill`] if the model has no tokens for
+    /// a place to fill in.
     pub fn prompt(&self, call: &Call) -> Result<Arc<Rendered>, CallError> {
         let thinks = call.limits.thinking_tokens > 0;
         if let Some(known) = self.rendered.find(call.tenant, &call.prompt, thinks) {
@@ -36,6 +37,9 @@ impl ModelFrontend {
     /// As [`ModelFrontend::prompt`].
     pub fn prompt_after(&self, call: &Call, written: &Written) -> Result<Rendered, CallError> {
         let failed = |error: ModelError| CallError::Failed { step: call.step, reason: error.to_string() };
+        if let (Some(before), Some(behind)) = (call.prompt.as_bare(), call.prompt.suffix()) {
+            return self.infill(call, before, behind);
+        }
         if let Some(text) = call.prompt.as_bare() {
             let whole = 0..text.len();
             let thinks = call.limits.thinking_tokens > 0;
@@ -69,6 +73,33 @@ impl ModelFrontend {
         let text = text + &written.text;
         let tokens = self.tokenizer.encode_prompt(&text, &plain).map_err(failed)?;
         let segments = Segments::find(&prompt, &contents, &tokens, &self.tokenizer);
+        Ok(Rendered { text, tokens, segments })
+    }
+}
+
+/// The tokens around the two parts of a text with a place to fill in, as Qwen2.5 was trained: the text before the place follows
+/// the first, the text behind it the second, and the filling the third (Qwen2.5-Coder, arXiv 2409.12186, section 3.2.2).
+const INFILL: [&str; 3] = ["<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"];
+
+impl ModelFrontend {
+    /// The token of [`INFILL`] that the tokenizer does not have, if there is one.
+    pub fn missing_for_infill(tokenizer: &Tokenizer) -> Option<&'static str> {
+        INFILL.into_iter().find(|token| tokenizer.special(token).is_none())
+    }
+
+    /// A text with a place to fill in. Special tokens in the text are read as plain text.
+    fn infill(&self, call: &Call, before: &str, behind: &str) -> Result<Rendered, CallError> {
+        let step = call.step;
+        if let Some(token) = ModelFrontend::missing_for_infill(&self.tokenizer) {
+            return Err(CallError::Infill { step, model: self.name.clone(), token });
+        }
+        let [prefix, suffix, middle] = INFILL;
+        let text = [prefix, before, suffix, behind, middle].concat();
+        let before = prefix.len()..prefix.len() + before.len();
+        let behind = before.end + suffix.len()..text.len() - middle.len();
+        let tokens = self.tokenizer.encode_prompt(&text, &[before.clone(), behind]);
+        let tokens = tokens.map_err(|error| CallError::Failed { step, reason: error.to_string() })?;
+        let segments = Segments::find(&call.prompt, &[Some(before)], &tokens, &self.tokenizer);
         Ok(Rendered { text, tokens, segments })
     }
 }

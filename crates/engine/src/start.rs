@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-use calls::Agent;
+use calls::{Agent, ModelDetails};
 use models::{DecoderNetwork, EmbeddingModel, KvCache, LanguageModel, PAGE_TOKENS};
 use scheduler::Scheduler;
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -60,7 +60,7 @@ pub(crate) fn split_all(
         let own = adapters.loaded.iter().filter(|adapter| adapter.model == index);
         let (frontend, runner) = split(name, model, own, config)?;
         frontends.push(frontend);
-        runners.push(runner);
+        runners.push(Some(runner));
     }
     let (embedder, queue) = models.embedder.map(|model| split_embedder(model, config)).unzip();
     let frontends = Frontends { models: frontends, agents: models.agents, agent_adapters, embedder };
@@ -103,7 +103,8 @@ fn load_adapter(
     Ok(AdapterFrontend { name: name.clone(), served_name, digest: adapter.digest() })
 }
 
-fn split<'a>(
+/// Splits one language model.
+pub(crate) fn split<'a>(
     name: String,
     model: LanguageModel,
     adapters: impl Iterator<Item = &'a NamedAdapter>,
@@ -138,7 +139,15 @@ fn split<'a>(
     let worker =
         ModelRunner::new(name.clone(), network, served, cache, scheduler, vocabulary, limits, Arc::clone(&published));
     worker.publish(Instant::now());
-    let origin = Origin::new(source.clone(), spec.architecture.clone(), parameters, markers.close.is_some(), on_gpu);
+    let details = ModelDetails {
+        family: spec.architecture.clone(),
+        parameters,
+        thinks: markers.close.is_some(),
+        infills: ModelFrontend::missing_for_infill(&tokenizer).is_none(),
+        on_gpu,
+        ..ModelDetails::default()
+    };
+    let origin = Origin::new(source.clone(), details);
     let tool_syntax = ToolSyntax::of(&template, &tokenizer);
     let identity = Identity { source, spec, kv_precision: config.kv_precision, arithmetic, known: OnceLock::new() };
     let admission = Admission::new(config);
@@ -168,7 +177,8 @@ fn split<'a>(
 fn split_embedder((name, model): (String, EmbeddingModel), config: Config) -> (EmbedderFrontend, EmbeddingQueue) {
     let EmbeddingModel { network, tokenizer, pooling, heads, window, source } = model;
     let (dims, spec) = (network.spec().hidden, network.spec());
-    let origin = Origin::new(source, spec.architecture.clone(), spec.parameters(), false, network.on_gpu());
+    let (family, parameters, on_gpu) = (spec.architecture.clone(), spec.parameters(), network.on_gpu());
+    let origin = Origin::new(source, ModelDetails { family, parameters, on_gpu, ..ModelDetails::default() });
     let queue = EmbeddingQueue::new(EncoderParts { network, pooling, heads, specials: tokenizer.specials().to_vec() });
     (EmbedderFrontend { admission: Admission::new(config), name, origin, tokenizer, dims, window }, queue)
 }

@@ -3,6 +3,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
+use calls::CallError;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::mpsc::error::TryRecvError;
 
@@ -15,7 +16,8 @@ const A_MOMENT: Duration = Duration::from_millis(2);
 
 /// Everything that the engine's thread owns.
 pub(crate) struct Worker {
-    pub models: Vec<ModelRunner>,
+    /// By index; none where a model was unloaded.
+    pub models: Vec<Option<ModelRunner>>,
     pub embedder: Option<EmbeddingQueue>,
     pub mailbox: UnboundedReceiver<Message>,
 }
@@ -42,17 +44,17 @@ impl Worker {
                 }
             }
             let now = Instant::now();
-            self.models.iter_mut().for_each(|model| model.end_pins(now));
-            let (started, writing) = (Instant::now(), !self.models.iter().all(ModelRunner::is_idle));
-            let streams = self.models.iter().any(ModelRunner::is_streaming);
-            let worked = self.models.iter_mut().fold(false, |worked, model| model.step(streams) | worked);
+            self.models.iter_mut().flatten().for_each(|model| model.end_pins(now));
+            let (started, writing) = (Instant::now(), !self.models.iter().flatten().all(ModelRunner::is_idle));
+            let streams = self.models.iter().flatten().any(ModelRunner::is_streaming);
+            let worked = self.models.iter_mut().flatten().fold(false, |worked, model| model.step(streams) | worked);
             if let Some(embedder) = &mut self.embedder {
                 // While replies are generated, they get the larger part of the time.
                 let now = Instant::now();
                 embedder.step(writing.then(|| now + (now - started) / 4));
             }
             let now = Instant::now();
-            self.models.iter().for_each(|model| model.publish(now));
+            self.models.iter().flatten().for_each(|model| model.publish(now));
             if writing && !worked && self.embedder.as_ref().is_none_or(EmbeddingQueue::is_idle) {
                 // KV pages are short, and callers that hold pinned or cached ones may submit follow-up calls.
                 thread::sleep(A_MOMENT);
@@ -61,27 +63,59 @@ impl Worker {
     }
 
     fn is_idle(&self) -> bool {
-        self.models.iter().all(ModelRunner::is_idle) && self.embedder.as_ref().is_none_or(EmbeddingQueue::is_idle)
+        self.models.iter().flatten().all(ModelRunner::is_idle)
+            && self.embedder.as_ref().is_none_or(EmbeddingQueue::is_idle)
     }
 
     /// Handles a message; true on shutdown.
     fn take(&mut self, message: Message) -> bool {
         match message {
-            Message::Submit { model, id, namespace, submission } => {
-                self.models[model].submit(id, namespace, *submission);
+            Message::Submit { model, id, namespace, submission } => match &mut self.models[model] {
+                Some(model) => model.submit(id, namespace, *submission),
+                None => drop(submission.reply.send(Err(unloaded(submission.step)))),
+            },
+            Message::Score { model, id, job } => match &mut self.models[model] {
+                Some(model) => model.submit_score(id, *job),
+                None => drop(job.reply.send(Err(unloaded(job.step)))),
+            },
+            Message::Cancel { model, id } => {
+                if let Some(model) = &mut self.models[model] {
+                    model.cancel(id);
+                }
             }
-            Message::Score { model, id, job } => self.models[model].submit_score(id, *job),
-            Message::Cancel { model, id } => self.models[model].cancel(id),
-            Message::CloseWorkflow(workflow) => self.models.iter_mut().for_each(|model| model.close_workflow(workflow)),
+            Message::CloseWorkflow(workflow) => {
+                self.models.iter_mut().flatten().for_each(|model| model.close_workflow(workflow));
+            }
             Message::Pin { model, id, namespace, prefix, until, reply } => {
-                let _ = reply.send(self.models[model].pin(id, namespace, &prefix, until));
+                let model = self.models[model].as_mut();
+                let _ = reply.send(model.map_or(0, |model| model.pin(id, namespace, &prefix, until)));
             }
-            Message::Unpin { model, id } => self.models[model].unpin(id),
+            Message::Unpin { model, id } => {
+                if let Some(model) = &mut self.models[model] {
+                    model.unpin(id);
+                }
+            }
+            // An unloaded model has no prefixes to save, and no pages for saved ones.
             Message::Save { model, namespace, workflow, identity, path, reply } => {
-                let _ = reply.send(self.models[model].save_prefixes(namespace, workflow, &identity, &path));
+                let model = self.models[model].as_mut();
+                let save = |model: &mut ModelRunner| model.save_prefixes(namespace, workflow, &identity, &path);
+                let _ = reply.send(model.map_or(Ok(0), save));
             }
             Message::Load { model, namespace, saved, reply } => {
-                let _ = reply.send(self.models[model].load_prefixes(namespace, &saved));
+                let model = self.models[model].as_mut();
+                let _ = reply.send(model.map_or(Ok(0), |model| model.load_prefixes(namespace, &saved)));
+            }
+            Message::Unload { model, reply } => {
+                let model = &mut self.models[model];
+                let is_idle = model.as_ref().is_none_or(ModelRunner::is_idle);
+                if let Some(idle) = model.take_if(|_| is_idle) {
+                    idle.retire(Instant::now());
+                }
+                let _ = reply.send(is_idle);
+            }
+            Message::LoadAgain { model, runner, reply } => {
+                self.models[model].get_or_insert(*runner).publish(Instant::now());
+                let _ = reply.send(());
             }
             Message::Embed(job) => {
                 if let Some(embedder) = &mut self.embedder {
@@ -92,4 +126,9 @@ impl Worker {
         }
         false
     }
+}
+
+/// Why a call of an unloaded model is refused.
+fn unloaded(step: &str) -> CallError {
+    CallError::NoModel { what: format!("step {step}: it was unloaded") }
 }

@@ -154,3 +154,20 @@ fn saved_prefixes_come_back_for_the_same_adapter_and_not_for_another_of_its_name
     assert_eq!((back.tokens, back.refused.len()), (0, 1), "{back:?}");
     assert_eq!(answer(&other, call(1)).usage.cached_tokens, 0);
 }
+
+#[test]
+fn a_model_is_loaded_again_with_its_adapters_only() {
+    let engine = start("loaded-again", 1.0);
+    let call = Call { adapter: AdapterChoice::Named(Arc::from("facts")), ..ask(STORY, 8) };
+    let before = run(engine.call(call.clone())).unwrap().text;
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("loaded-again");
+    let load = || LanguageModel::load(&folder, &candle_core::Device::Cpu).unwrap();
+    assert!(engine.unload(0).unwrap());
+    let refused = engine.load_again(0, load(), &[]).unwrap_err().to_string();
+    assert_eq!(refused, "the adapters of tiny have changed since the engine was started");
+    let plans = times(&golden(&load()), 1.0);
+    let facts = times(&plans, -1.5);
+    let named = |name: &str, adapter| NamedAdapter { name: name.into(), model: 0, adapter };
+    engine.load_again(0, load(), &[named("plans", plans), named("facts", facts)]).unwrap();
+    assert_eq!(run(engine.call(call)).unwrap().text, before);
+}

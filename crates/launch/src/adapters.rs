@@ -164,14 +164,42 @@ pub(crate) fn load(
     }
     if comes_with_adapters(flags) {
         for (model, (model_name, base)) in language.iter().enumerate() {
-            let manifest = model_name.split_once(':').map_or(model_name.as_str(), |(manifest, _)| manifest);
-            let reader = Adapter::reader_of(manifest, base.spec());
-            if let Some(adapter) = reader.with_context(|| format!("cannot use the adapter of {model_name}"))? {
+            if let Some(adapter) = reader_of(model_name, base)? {
                 adapters.loaded.push(NamedAdapter { name: reading::ADAPTER.to_owned(), model, adapter });
             }
         }
     }
     Ok(adapters)
+}
+
+/// Reads the adapters of one model that is loaded again: those of [`load`] that fit it, in the same order.
+///
+/// # Errors
+/// If an adapter is not on this disk, or the one that the model comes with cannot be read.
+pub(crate) fn of_model(
+    flags: &ModelFlags,
+    model_name: &str,
+    base: &LanguageModel,
+    global: &GlobalFlags,
+) -> Result<Vec<NamedAdapter>> {
+    let named = |name: &str, adapter| NamedAdapter { name: name.to_owned(), model: 0, adapter };
+    let mut adapters = Vec::new();
+    for (adapter, path) in declared(flags)? {
+        // One that does not fit belongs to another model.
+        adapters.extend(
+            read(adapter, &adapter_path(path, global)?, base.spec(), model_name).ok().map(|read| named(adapter, read)),
+        );
+    }
+    if comes_with_adapters(flags) {
+        adapters.extend(reader_of(model_name, base)?.map(|read| named(reading::ADAPTER, read)));
+    }
+    Ok(adapters)
+}
+
+/// The adapter that a model comes with, which reads short answers.
+fn reader_of(model_name: &str, base: &LanguageModel) -> Result<Option<Adapter>> {
+    let manifest = model_name.split_once(':').map_or(model_name, |(manifest, _)| manifest);
+    Adapter::reader_of(manifest, base.spec()).with_context(|| format!("cannot use the adapter of {model_name}"))
 }
 
 /// Whether models have the adapters that they come with: not with `--adapter none`, nor if another one has that name.

@@ -11,6 +11,7 @@ use remote::{Address, Remote, Setup};
 
 use crate::failure::refusal;
 use crate::flags::{EndpointFlags, GlobalFlags, ModelFlags};
+use crate::standing::StandingModels;
 use crate::{home, loader, typed_model};
 
 /// The environment variable with the endpoint's key: other users of the machine can see command lines.
@@ -45,6 +46,15 @@ impl Backend {
     /// The caller that answers calls.
     pub fn caller(&self) -> &dyn Caller {
         self.remote.as_deref().map_or(&self.engine as &dyn Caller, |remote| remote)
+    }
+
+    /// The language models of this machine's engine, which leave memory and come back; none with an endpoint.
+    ///
+    /// # Errors
+    /// If their files cannot be read.
+    pub fn standing(&self, models: &ModelFlags, global: &GlobalFlags) -> Result<Option<StandingModels>> {
+        let is_local = self.remote.is_none();
+        is_local.then(|| StandingModels::of(&self.engine, models, global)).transpose()
     }
 
     /// The same caller, shared.

@@ -1,7 +1,8 @@
 //! From command-line flags to a running engine: what the programs `memlocal` and `memlocal-bench` share.
 //!
 //! [`flags`] defines the flags, [`config_file`] gives them defaults, [`home`] finds the data folder, [`fetching`] finds and
-//! fetches models, [`loader`] loads them and starts an engine, [`one_model`] loads a further one, [`plan`] says what fits into
+//! fetches models, [`loader`] loads them and starts an engine, [`one_model`] loads a further one,
+//! [`standing`] unloads them and loads them again, [`plan`] says what fits into
 //! memory, [`Backend`] is that engine or an endpoint on the network. [`output`], [`progress`] and [`failure`] print results,
 //! progress and errors.
 //!
@@ -23,6 +24,7 @@ pub mod output;
 pub mod plan;
 pub mod progress;
 pub mod shell;
+pub mod standing;
 pub mod typed_model;
 
 mod adapters;

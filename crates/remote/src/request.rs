@@ -31,6 +31,9 @@ impl Request {
             (Some(_), Some(_)) => return Err(unsupported("a form for a prompt without a chat")),
             (Some(text), None) => {
                 put("prompt", text.into());
+                if let Some(suffix) = call.prompt.suffix() {
+                    put("suffix", suffix.into());
+                }
             }
             (None, format) => {
                 let messages: Vec<Value> = call.prompt.messages().iter().map(Message::for_openai).collect();
@@ -114,7 +117,7 @@ fn adjust(sampling: &Sampling, put: &mut impl FnMut(&str, Value) -> Option<Value
 /// The prompt as far as it is known here: the endpoint applies the template.
 pub(crate) fn rendered(call: &Call) -> String {
     if let Some(text) = call.prompt.as_bare() {
-        return text.to_owned();
+        return text.to_owned() + call.prompt.suffix().unwrap_or_default();
     }
     let turn = |message: Message| {
         let calls = message.tool_calls.iter().map(|call| format!("{} {}\n", call.name, call.arguments));

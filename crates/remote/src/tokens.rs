@@ -33,7 +33,7 @@ pub(crate) fn spans(text: &str) -> Vec<Range<usize>> {
 /// Tokens of a whole prompt.
 pub(crate) fn of_prompt(call: &Call) -> usize {
     if let Some(text) = call.prompt.as_bare() {
-        return spans(text).len();
+        return spans(text).len() + call.prompt.suffix().map_or(0, |suffix| spans(suffix).len());
     }
     let turn = |message: &calls::Message| {
         let calls =

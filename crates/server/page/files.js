@@ -58,12 +58,31 @@ export function filesOfField(field) {
 // Programs leave hidden files in folders; they are not meant.
 const visible = (found) => found.filter(({ folder, name }) => !folder || !name.split(" › ").some((part) => part.startsWith(".")));
 
-/** A title for a corpus of these files. */
-export function titleOf(files) {
+/** A title for a corpus of these files that none of the others has. */
+export function titleOf(files, others) {
   const [{ folder, name }] = files;
   const plain = (folder || name.split(" › ").pop().replace(/\.[^.]+$/, "")).trim() || "Documents";
   const more = folder || files.length === 1 ? "" : ` and ${counted(files.length - 1, "other")}`;
-  return `${brief(plain, MAX_TITLE)}${more}`;
+  return unused(`${brief(plain, MAX_TITLE)}${more}`, "", new Set(others));
+}
+
+/** Files with names of their own: where two have one name, one document would replace the other, so the later gets a number. */
+function distinct(files) {
+  const taken = new Set();
+  return files.map(({ file, name }) => {
+    const end = /\.[^.›]*$/.exec(name)?.[0] ?? "";
+    const own = unused(name.slice(0, name.length - end.length), end, taken);
+    taken.add(own);
+    return { file, name: own };
+  });
+}
+
+// The text with its end, behind a number if it is taken.
+function unused(text, end, taken) {
+  for (let number = 1; ; number++) {
+    const name = number === 1 ? text + end : `${text} (${number})${end}`;
+    if (!taken.has(name)) return name;
+  }
 }
 
 /** Sends files in batches; each batch is a job. What the server refuses of a batch is shown, and the others continue. */
@@ -71,7 +90,7 @@ export async function upload(files) {
   const corpus = chosen.corpus;
   const batches = [];
   let bytes = Infinity;
-  for (const one of files) {
+  for (const one of distinct(files)) {
     if (bytes + one.file.size > BATCH_BYTES || batches.at(-1).length >= BATCH_FILES) {
       batches.push([]);
       bytes = 0;

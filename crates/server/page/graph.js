@@ -11,8 +11,11 @@ const LISTED = 100;
 const RELATIONS_NAMED = 12;
 const STEPS = 150;
 
-/** Hues of the largest communities, with the lightness of the theme; the others have none. */
+/** Hues of the largest communities, with the lightness of the theme. */
 const HUES = [215, 150, 30, 280, 350, 95, 185, 255, 55, 320];
+
+/** Forms of nodes: communities beyond the first ten have their hues again in the next form; beyond 40 they have neither. */
+const FORMS = ["circle", "square", "diamond", "triangle"];
 
 let graph = null;
 let view = { x: 0, y: 0, scale: 1 };
@@ -190,7 +193,23 @@ function places(nodes, links) {
   }
 }
 
-const hasHue = (node) => node.near.length > 0 && node.group < HUES.length;
+const hasHue = (node) => node.near.length > 0 && node.group < HUES.length * FORMS.length;
+const hue = (node) => node.group % HUES.length;
+const form = (node) => (hasHue(node) ? FORMS[Math.floor(node.group / HUES.length)] : "circle");
+
+// The corners of a form around its centre, in radii, with about the area of the circle.
+const CORNERS = {
+  square: [[-0.9, -0.9], [0.9, -0.9], [0.9, 0.9], [-0.9, 0.9]],
+  diamond: [[0, -1.25], [1.25, 0], [0, 1.25], [-1.25, 0]],
+  triangle: [[0, -1.4], [1.3, 0.9], [-1.3, 0.9]],
+};
+
+function outline(pen, [x, y], size, corners) {
+  pen.beginPath();
+  if (!corners) return pen.arc(x, y, size, 0, 2 * Math.PI);
+  for (const [right, down] of corners) pen.lineTo(x + right * size, y + down * size);
+  pen.closePath();
+}
 const radius = (node) => 4 + 2 * Math.min(Math.sqrt(node.degree), 7);
 
 function fit(nodes = graph.nodes) {
@@ -254,9 +273,8 @@ function draw() {
   const size = (node) => Math.max(radius(node) * Math.min(1, Math.sqrt(view.scale)), 2);
   for (const node of graph.nodes) {
     pen.globalAlpha = isBright(node) ? 1 : 0.15;
-    pen.fillStyle = hasHue(node) ? `hsl(${HUES[node.group]} 60% ${isDark ? 65 : 45}%)` : `hsl(220 4% ${isDark ? 50 : 62}%)`;
-    pen.beginPath();
-    pen.arc(...at(node), size(node), 0, 2 * Math.PI);
+    pen.fillStyle = hasHue(node) ? `hsl(${HUES[hue(node)]} 60% ${isDark ? 65 : 45}%)` : `hsl(220 4% ${isDark ? 50 : 62}%)`;
+    outline(pen, at(node), size(node), CORNERS[form(node)]);
     pen.fill();
     if (node === selected) {
       pen.strokeStyle = ink;
@@ -314,7 +332,7 @@ function list() {
   const shown = found.slice(0, LISTED);
   $("graph-nodes").replaceChildren(...shown.map((node) => el("li", {}, button("", () => { select(node); }, { className: "node", "aria-pressed": String(node === selected) }))));
   [...$("graph-nodes").querySelectorAll("button")].forEach((one, at) => {
-    const dot = el("span", { className: `dot group-${hasHue(shown[at]) ? shown[at].group : "other"}` });
+    const dot = el("span", { className: `dot ${form(shown[at])} group-${hasHue(shown[at]) ? hue(shown[at]) : "other"}` });
     one.append(dot, el("span", {}, shown[at].id), el("span", { className: "small" }, counted(shown[at].degree, "relation")));
   });
   if (found.length > shown.length) $("graph-nodes").append(el("li", { className: "small" }, `${found.length - shown.length} more: find them by name.`));

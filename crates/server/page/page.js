@@ -116,7 +116,7 @@ async function add(found) {
   const files = await found;
   if (!files.length) throw new Error("There are no files in it.");
   if (!chosen.corpus) {
-    const made = await (await send("POST", "/v1/corpora", { title: brief(titleOf(files), 120) })).json();
+    const made = await (await send("POST", "/v1/corpora", { title: brief(titleOf(files, corpora.map(({ title }) => title)), 120) })).json();
     await listCorpora();
     const question = $("question").value.trim();
     location.hash = `#/c/${encodeURIComponent(made.name)}/ask`;

@@ -13,11 +13,11 @@ use crate::config::{Config, LoadModels};
 use crate::error::{Result, ServerError};
 use crate::history::History;
 use crate::keys::KeysFile;
-use crate::loading::{KeepAlive, Resident, Residents};
+use crate::loading::{KeepAlive, Presence, Resident, Residents, Use};
 use crate::metered::Metered;
 use crate::metrics::Metrics;
 use crate::permits::Admission;
-use crate::pulling::{Meant, Pulling, find_meant};
+use crate::pulling::{Given, Meant, Preset, Pulling, find_meant};
 use crate::rate::Rate;
 use crate::served::{self, Served, matches_name};
 use crate::status;
@@ -39,12 +39,14 @@ pub(crate) struct Shared {
     pub caller: Arc<dyn Caller>,
     /// The model that the request names, unless it is one that the server was started with, by its own name.
     pub named: Option<Served>,
+    /// What the name of that model brings along.
+    pub preset: Preset,
     core: Arc<Core>,
 }
 
 /// What all requests share.
 pub(crate) struct Core {
-    /// The models that the server was started with; they stay.
+    /// The models that the server was started with; one that has left comes back with its next call.
     pub fixed: Arc<dyn Caller>,
     pub residents: Arc<Residents>,
     pub embedder: Arc<dyn Embedder>,
@@ -73,16 +75,20 @@ impl Deref for Shared {
 impl Shared {
     pub fn new(caller: Arc<dyn Caller>, embedder: Arc<dyn Embedder>, config: Config) -> App {
         let metrics = Arc::new(Metrics::default());
-        let caller: Arc<dyn Caller> = Arc::new(Metered {
-            inner: caller,
+        let residents = Residents::new(Arc::clone(&caller), &config);
+        let (standing, log_prompts) = (Some(Arc::clone(&residents)), config.log_prompts);
+        let metered = Metered { inner: caller, metrics: Arc::clone(&metrics), log_prompts, standing, _in_use: None };
+        let caller: Arc<dyn Caller> = Arc::new(metered);
+        let embedder = Metered {
+            inner: embedder,
             metrics: Arc::clone(&metrics),
-            log_prompts: config.log_prompts,
+            log_prompts: false,
+            standing: None,
             _in_use: None,
-        });
-        let embedder = Metered { inner: embedder, metrics: Arc::clone(&metrics), log_prompts: false, _in_use: None };
+        };
         let core = Arc::new(Core {
             fixed: Arc::clone(&caller),
-            residents: Residents::new(config.shelf.clone(), config.max_load_waits, config.keep_alive),
+            residents,
             embedder: Arc::new(embedder),
             admission: Admission::new(config.max_requests),
             uploads: Admission::new(config.max_uploads),
@@ -95,11 +101,11 @@ impl Shared {
             stopping: AtomicBool::new(false),
             history: History::default(),
         });
-        Arc::new(Shared { caller, named: None, core })
+        Arc::new(Shared { caller, named: None, preset: Preset::default(), core })
     }
 
     /// The app that answers for the model of this name: one whose caller is the model, which is loaded if need be, and stays
-    /// loaded while that app lives. This app for a model that the server was started with, and for an unknown one.
+    /// loaded while that app lives. This app for an unknown one.
     ///
     /// # Errors
     /// [`ServerError::ModelsFixed`] if the model is here and may not be loaded, and those of [`Residents::load`].
@@ -109,29 +115,80 @@ impl Shared {
 
     /// As [`Shared::serving`], with the time that the model stays loaded after this request.
     pub async fn serving_for(self: &Arc<Self>, model: &str, keep_alive: Option<KeepAlive>) -> Result<App> {
-        if self.served(model).is_ok() {
+        if self.named.is_some() {
             return Ok(Arc::clone(self));
         }
-        let found = self.residents.find(|name| matches_name(name, model), keep_alive);
-        let (name, (Resident { caller, .. }, in_use)) = if let Some(found) = found {
-            (found.0.name.clone(), found)
-        } else {
-            let Some(Meant { name, model, .. }) = self.meant(model).await? else { return Ok(Arc::clone(self)) };
-            // Another name of a model that the server was started with.
-            if let Ok(served) = self.served(&model.name) {
-                let (caller, core) = (Arc::clone(&self.fixed), Arc::clone(&self.core));
-                return Ok(Arc::new(Shared { caller, named: Some(Served { name, ..served }), core }));
-            }
-            let Some(shelf) = self.config.shelf.clone().filter(|_| self.loads_models()) else {
-                return Err(ServerError::ModelsFixed(name));
-            };
-            let loading = self.residents.load(shelf, model, &self.fixed, keep_alive);
-            (name, self.with_deadline(loading).await?)
+        if let Ok(served) = self.served(model) {
+            return self.standing(&served, None, Preset::default(), keep_alive).await;
+        }
+        // What is loaded is found without listing the disk.
+        let given = self.given(model).await?;
+        if let Some(Given { name, of, preset }) = &given
+            && let Ok(served) = self.served(of)
+        {
+            let named = Some(Served { name: name.clone(), ..served.clone() });
+            return self.standing(&served, named, preset.clone(), keep_alive).await;
+        }
+        let is_meant = |known: &str| match &given {
+            // A file is loaded by the name that was given to it.
+            Some(Given { name, of, .. }) => known == of || known == name,
+            None => matches_name(known, model),
         };
-        let (metrics, log_prompts) = (Arc::clone(&self.metrics), self.config.log_prompts);
-        let caller = Metered { inner: caller, metrics, log_prompts, _in_use: Some(in_use) };
+        let (name, preset, (Resident { caller, .. }, in_use)) =
+            if let Some(found) = self.residents.find(is_meant, keep_alive) {
+                let of_loaded = || self.given(&found.0.name);
+                let given = if given.is_some() { given } else { of_loaded().await? };
+                let found_name = || (found.0.name.clone(), Preset::default());
+                let (name, preset) = given.map_or_else(found_name, |Given { name, preset, .. }| (name, preset));
+                (name, preset, found)
+            } else {
+                let Some(Meant { name, model, preset }) = self.meant(model).await? else { return Ok(Arc::clone(self)) };
+                // Another name of a model that the server was started with.
+                if let Ok(served) = self.served(&model.name) {
+                    let named = Some(Served { name, ..served.clone() });
+                    return self.standing(&served, named, preset, keep_alive).await;
+                }
+                let Some(shelf) = self.config.shelf.clone().filter(|_| self.loads_models()) else {
+                    return Err(ServerError::ModelsFixed(name));
+                };
+                let loading = self.residents.load(shelf, model, keep_alive);
+                (name, preset, self.with_deadline(loading).await?)
+            };
+        let caller = self.metered(caller, None, Some(in_use));
         let named = Some(Served { agent: Agent::Responder, adapter: AdapterChoice::OfAgent, name });
-        Ok(Arc::new(Shared { caller: Arc::new(caller), named, core: Arc::clone(&self.core) }))
+        Ok(Arc::new(Shared { caller, named, preset, core: Arc::clone(&self.core) }))
+    }
+
+    /// A name that was given to a model.
+    async fn given(&self, model: &str) -> Result<Option<Given>> {
+        let Some(shelf) = self.config.shelf.clone() else { return Ok(None) };
+        let model = model.to_owned();
+        run_blocking(move || Ok(shelf.given(&model).or_else(|| shelf.given(model.strip_suffix(served::LATEST)?)))).await
+    }
+
+    fn metered(
+        &self,
+        inner: Arc<dyn Caller>,
+        standing: Option<Arc<Residents>>,
+        in_use: Option<Use>,
+    ) -> Arc<dyn Caller> {
+        let (metrics, log_prompts) = (Arc::clone(&self.metrics), self.config.log_prompts);
+        Arc::new(Metered { inner, metrics, log_prompts, standing, _in_use: in_use })
+    }
+
+    /// The app that answers for a model that the server was started with, which stays loaded while that app lives.
+    async fn standing(
+        &self,
+        served: &Served,
+        named: Option<Served>,
+        preset: Preset,
+        keep_alive: Option<KeepAlive>,
+    ) -> Result<App> {
+        let keep_alive = keep_alive.filter(|_| self.loads_models());
+        let name = self.fixed.models().base_model(served.agent);
+        let in_use = self.with_deadline(self.residents.enter(name, keep_alive)).await?;
+        let caller = self.metered(self.residents.fixed(), Some(Arc::clone(&self.residents)), in_use);
+        Ok(Arc::new(Shared { caller, named, preset, core: Arc::clone(&self.core) }))
     }
 
     /// The language model of this name, as [`served::served`], unless this app answers for one that was loaded.
@@ -166,6 +223,27 @@ impl Shared {
                 LoadModels::Never => false,
                 LoadModels::Alone => self.config.loopback_only && !needs_keys(),
             }
+    }
+
+    /// The name of a model that the server was started with, if a request means one, without an adapter.
+    pub fn standing_name(&self, model: &str) -> Option<String> {
+        let served = served::served(self.fixed.models(), model).ok()?;
+        Some(self.fixed.models().base_model(served.agent).to_owned())
+    }
+
+    /// Whether the model of this name is in memory; none if the server was not started with it.
+    pub fn presence(&self, model: &str) -> Option<Presence> {
+        self.standing_name(model).map(|name| self.residents.presence(&name))
+    }
+
+    /// Unloads the model of this name as soon as no request uses it. False if it is not loaded, or was loaded at the start
+    /// and never leaves.
+    pub async fn unload(&self, model: &str) -> Result<bool> {
+        match self.standing_name(model) {
+            Some(_) if !self.loads_models() => Ok(false),
+            Some(standing) => self.residents.unload_standing(&standing).await,
+            None => self.residents.unload(|known| matches_name(known, model)).await,
+        }
     }
 
     /// States of the engines of all models.

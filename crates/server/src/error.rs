@@ -34,7 +34,7 @@ pub enum ServerError {
     Shelf { message: String, hint: Option<String> },
     #[error("the model `{0}` is on this disk, but this server loads no models while it runs")]
     ModelsFixed(String),
-    #[error("the server was started with the model `{0}`, which stays loaded")]
+    #[error("the server was started with the model `{0}`, which it keeps")]
     Fixed(String),
     #[error("{waiting} requests wait for a model to be loaded already")]
     LoadsWaiting { waiting: usize },
@@ -134,7 +134,7 @@ impl ServerError {
             Self::Call(error) => match error {
                 C::TooLong { .. } | C::TooLongToEmbed { .. } => (S::BAD_REQUEST, "context_length_exceeded"),
                 C::OutputFormat { .. } => (S::BAD_REQUEST, "invalid_schema"),
-                C::Unsupported { .. } | C::Sampling { .. } => (S::BAD_REQUEST, "invalid_value"),
+                C::Unsupported { .. } | C::Sampling { .. } | C::Infill { .. } => (S::BAD_REQUEST, "invalid_value"),
                 C::Template { .. } => (S::BAD_REQUEST, "invalid_messages"),
                 C::NoModel { .. } => (S::NOT_FOUND, "model_not_found"),
                 C::Overloaded { .. } | C::Busy { .. } => (S::TOO_MANY_REQUESTS, "overloaded"),

@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use calls::{
-    BoxFuture, Call, CallError, Caller, Embedder, Embedding, Heads, Kept, ModelDetails, ModelInfo, OnText, Prefixes,
-    Reply, ScoreRequest, Scored, Scorer, Status, TenantId, Tokens, Usage, WorkflowId,
+    Agent, BoxFuture, Call, CallError, Caller, Embedder, Embedding, Heads, Kept, ModelDetails, ModelInfo, OnText,
+    Prefixes, Reply, ScoreRequest, Scored, Scorer, Status, TenantId, Tokens, Usage, WorkflowId,
 };
 
 use crate::delivery;
-use crate::loading::Use;
+use crate::loading::{Residents, Use};
 use crate::metrics::{Latency, Metrics, Quantity};
 
 /// A caller or embedder with the metrics of its use.
@@ -20,8 +20,19 @@ pub(crate) struct Metered<T: ?Sized> {
     pub metrics: Arc<Metrics>,
     /// True if prompts are written to the log.
     pub log_prompts: bool,
-    /// The use of a model that was loaded on demand; it ends after the handle to the model is gone.
+    /// Loads the models of the start again that have left, if this is their caller.
+    pub standing: Option<Arc<Residents>>,
+    /// The use of a model while this caller lives; it ends after the handle to the model is gone.
     pub _in_use: Option<Use>,
+}
+
+impl Metered<dyn Caller> {
+    /// Uses the model of an agent, which is loaded again if it has left.
+    async fn enter(&self, agent: Agent, step: &'static str) -> Result<Option<Use>, CallError> {
+        let Some(residents) = &self.standing else { return Ok(None) };
+        let entered = residents.enter(self.inner.models().base_model(agent), None).await;
+        entered.map_err(|error| CallError::Failed { step, reason: error.to_string() })
+    }
 }
 
 impl Caller for Metered<dyn Caller> {
@@ -37,7 +48,10 @@ impl Caller for Metered<dyn Caller> {
             }
             call.on_text =
                 call.on_text.map(|on_text| with_latencies(on_text, Arc::clone(metrics), tenant, labels.clone()));
-            let reply = delivery::call(&*self.inner, call).await;
+            let reply = match self.enter(call.agent, call.step).await {
+                Ok(_in_use) => delivery::call(&*self.inner, call).await,
+                Err(error) => Err(error),
+            };
             count(metrics, tenant, labels, reply.as_ref().ok().map(|reply| reply.usage));
             reply
         })
@@ -88,6 +102,7 @@ impl Scorer for Metered<dyn Caller> {
     fn score(&self, request: ScoreRequest) -> BoxFuture<'_, Result<Scored, CallError>> {
         Box::pin(async move {
             let (step, tenant, labels) = (request.step, request.tenant, format!("role=\"{}\"", request.agent));
+            let _in_use = self.enter(request.agent, step).await?;
             let missing = || CallError::Failed { step, reason: "this model does not score texts".into() };
             let scored = match self.inner.scorer() {
                 Some(scorer) => scorer.score(request).await,
@@ -190,7 +205,7 @@ mod tests {
             let writer = lines.clone();
             let log = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
             let inner: Arc<dyn Caller> = Arc::new(Scripted::new(100).answer("chat", "Yes."));
-            let caller = Metered { inner, metrics, log_prompts, _in_use: None };
+            let caller = Metered { inner, metrics, log_prompts, standing: None, _in_use: None };
             let prompt = Prompt::new().system("Be brief.").user(Stability::Volatile, "Is it secret?");
             let reply = tracing::subscriber::with_default(log, || {
                 caller.call(Call::new(Agent::Responder, "chat", prompt, 5)).now_or_never()

@@ -18,6 +18,9 @@ pub trait Shelf: fmt::Debug + Send + Sync {
     /// The models in the order in which they are shown; what is here comes with its details.
     fn list(&self) -> Vec<ShelfModel>;
 
+    /// A name that was given with [`Shelf::alias`], exactly; the disk is not listed for it.
+    fn given(&self, name: &str) -> Option<Given>;
+
     /// Memory that models can use now, in bytes; `None` if the system does not report it.
     fn free_bytes(&self) -> Option<u64>;
 
@@ -55,6 +58,24 @@ pub trait Shelf: fmt::Debug + Send + Sync {
     fn blob(&self, sha256: &str) -> PathBuf;
 }
 
+/// The language models that the server was started with. They leave memory and come back; what callers know of them stays.
+pub trait Standing: fmt::Debug + Send + Sync {
+    /// Their names, with the bytes that each takes.
+    fn models(&self) -> Vec<(String, u64)>;
+
+    /// Gives the memory of the model of this index back. Blocks until it is free.
+    ///
+    /// # Errors
+    /// If calls of it run.
+    fn unload(&self, model: usize) -> Result<(), Refused>;
+
+    /// Loads the model of this index again.
+    ///
+    /// # Errors
+    /// Why it cannot be loaded; nothing of it is left in memory then.
+    fn load(&self, model: usize) -> Result<(), Refused>;
+}
+
 /// A model of the shelf.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct ShelfModel {
@@ -81,13 +102,22 @@ pub struct ShelfModel {
     pub digest: String,
 }
 
-/// What Ollama's chat and generate use with a name where a request says nothing else.
+/// A name that was given to a model.
+#[derive(Debug, Clone)]
+pub struct Given {
+    pub name: String,
+    /// The name of the model, or the path of its file.
+    pub of: String,
+    pub preset: Preset,
+}
+
+/// What requests for a name use where they say nothing else.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Preset {
     /// The system message; none if it is empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub system: String,
-    /// Options by their names.
+    /// Options by the names that Ollama has for them.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub parameters: Map<String, Value>,
 }

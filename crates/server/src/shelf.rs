@@ -16,7 +16,7 @@ use crate::blocking::run_blocking;
 use crate::body::Body;
 use crate::corpora::CurrentTenant;
 use crate::error::{Result, ServerError};
-use crate::loading::{KeepAlive, Room};
+use crate::loading::{KeepAlive, Presence, Resident, Room};
 use crate::openai::names;
 use crate::pulling::{PullProgress, Shelf, ShelfModel};
 use crate::stream::{Framing, Sink, respond};
@@ -54,7 +54,7 @@ async fn show(State(app): State<App>, Extension(tenant): CurrentTenant) -> Resul
         let Some(shelf) = &app.config.shelf else {
             return Ok(Json(json!({ "models": [], "free_bytes": null, "may_pull": false, "may_load": false })));
         };
-        let room = app.residents.room(shelf.free_bytes(), &app.fixed);
+        let room = app.residents.room(shelf.free_bytes());
         let models: Vec<Value> = shelf.list().into_iter().map(|model| line(&app, &model, &room)).collect();
         let may_load = may_pull && app.loads_models();
         Ok(Json(json!({ "models": models, "free_bytes": room.free, "may_pull": may_pull, "may_load": may_load })))
@@ -67,14 +67,17 @@ fn line(app: &App, model: &ShelfModel, room: &Room) -> Value {
     // Another name of a listed model is loaded with it.
     let is_meant = |name: &String| *name == model.name || Some(name) == model.alias_of.as_ref();
     let resident = app.residents.all().into_iter().find(|resident| is_meant(&resident.name));
-    let is_fixed = names(app).iter().any(is_meant);
-    line["loaded"] = (is_fixed || resident.is_some()).into();
-    line["stays"] = is_fixed.into();
+    let fixed = names(app).into_iter().find(is_meant);
+    // The embedder is one of these too, and stays.
+    let presence = fixed.map(|name| app.presence(&name).unwrap_or(Presence::Always));
+    let status = presence.and_then(Presence::status).or_else(|| resident.as_ref().map(Resident::status));
+    let stays = matches!(presence, Some(Presence::Always)) || presence.is_some() && !app.loads_models();
+    line["loaded"] = (stays || status.is_some()).into();
+    line["stays"] = stays.into();
     let within = |room: u64| model.memory_bytes <= room;
     line["fits"] = room.free.map(within).into();
     line["fits_after_unloading"] = room.free.map(|free| within(free.saturating_add(room.idle))).into();
-    if let Some(resident) = resident {
-        let status = resident.status();
+    if let Some(status) = status {
         line["in_use"] = status.in_use.into();
         line["expires_at"] = status.expires_in.map(|time| rfc3339((since_1970() + time).as_secs())).into();
     }
@@ -146,7 +149,7 @@ async fn load(
     Ok(Json(json!({ "model": app.served(&request.model)?.name, "loaded": true })))
 }
 
-/// Unload a model that was loaded while the server runs, as soon as no request uses it.
+/// Unload a model, as soon as no request uses it. One that the server was started with comes back with its next call.
 #[utoipa::path(post, path = "/v1/shelf/unload", tag = "Engine", request_body = OneModel,
     responses((status = 200, body = Value), (status = 403), (status = 404), (status = 409, description = "It stays loaded")))]
 async fn unload(
@@ -157,8 +160,9 @@ async fn unload(
     shelf_of(&app, &tenant)?;
     let meant = app.meant(&request.model).await?;
     let name = meant.map_or_else(|| request.model.clone(), |meant| meant.model.name);
-    if app.residents.unload(|known| known == name).await? {
-        let is_loaded = app.residents.all().iter().any(|resident| resident.name == name);
+    if app.unload(&name).await? {
+        let is_here = app.presence(&name).is_some_and(|presence| !presence.has_left());
+        let is_loaded = is_here || app.residents.all().iter().any(|resident| resident.name == name);
         return Ok(Json(json!({ "model": name, "loaded": is_loaded })));
     }
     if app.served(&name).is_ok() {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use calls::Scripted;
+use calls::{CallError, Caller, Scripted};
 use serde_json::{Value, json};
 
 use crate::host::{CONTEXT_TOKENS, Host};
@@ -42,6 +42,22 @@ fn prompts_and_choices_are_numbered_consecutively() {
 }
 
 #[test]
+fn a_suffix_is_what_is_behind_the_place_to_fill() {
+    let caller = Arc::new(script());
+    let host = Host::with(Arc::clone(&caller) as Arc<dyn Caller>, |_| {});
+    let body = json!({ "model": "scripted", "prompt": "fn add(", "suffix": ") {}" });
+    assert_eq!(host.post("/v1/completions", &body).status, 200);
+    let call = caller.seen().pop().expect("a call");
+    assert_eq!((call.prompt.as_bare(), call.prompt.suffix()), (Some("fn add("), Some(") {}")));
+    let refused = CallError::Infill { step: "completion", model: "m".into(), token: "<|fim_prefix|>" };
+    let host = Host::new(Scripted::new(CONTEXT_TOKENS).fail("completion", refused));
+    assert_eq!(
+        host.post("/v1/completions", &body).refused(400, "invalid_value"),
+        "the model m cannot fill in the middle of a text: its tokenizer has no <|fim_prefix|>"
+    );
+}
+
+#[test]
 fn unsupported_fields_are_refused() {
     let host = Host::new(script());
     let check = |more: Value, param: &str| {
@@ -56,7 +72,6 @@ fn unsupported_fields_are_refused() {
     check(json!({ "prompt": [1, 2] }), "prompt");
     check(json!({ "echo": true, "logprobs": 1 }), "echo");
     check(json!({ "best_of": 3 }), "best_of");
-    check(json!({ "suffix": "end" }), "suffix");
     check(json!({ "logprobs": 9 }), "logprobs");
     check(json!({ "structured_outputs": { "regex": "a" } }), "structured_outputs");
 }

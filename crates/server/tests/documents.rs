@@ -65,7 +65,7 @@ fn invalid_uploads_are_refused() {
     let host = Host::new(says(""));
     assert_eq!(host.post("/v1/corpora", &json!({ "name": "a" })).status, 201);
     host.upload("none", &[("a.txt", b"a")], "rag").refused(404, "not_found");
-    assert!(host.upload("a", &[("a.exe", b"a")], "rag").refused(400, "invalid_value").contains(".pdf"));
+    assert!(host.upload("a", &[("a.exe", b"MZ\x90\0")], "rag").refused(400, "invalid_value").contains(".pdf"));
     host.upload("a", &[("a.txt", b"a")], "best").refused(400, "invalid_value");
     host.upload("a", &[], "rag").refused(400, "invalid_value");
     host.post("/v1/corpora/a/documents", &json!({ "name": "..", "text": "a" })).refused(400, "invalid_value");
@@ -85,9 +85,15 @@ fn invalid_uploads_are_refused() {
 fn a_file_that_cannot_be_read_rejects_no_other() {
     let host = Host::new(says(""));
     assert_eq!(host.post("/v1/corpora", &json!({ "name": "a" })).status, 201);
-    let files: [(&str, &[u8]); 4] = [("a.exe", b"MZ"), ("x/a.txt", b"One."), ("y/a.txt", b"Two."), ("empty.txt", b"")];
+    let files: [(&str, &[u8]); 5] = [
+        ("a.exe", b"MZ\x90\0"),
+        ("x/a.txt", b"One."),
+        ("y/a.txt", b"Two."),
+        ("empty.txt", b""),
+        ("Makefile", b"all:\n\ttrue"),
+    ];
     let job = host.upload("a", &files, "rag").json();
-    assert_eq!(job["files"], json!(["a.txt", "empty.txt"]));
+    assert_eq!(job["files"], json!(["a.txt", "empty.txt", "Makefile"]));
     let ended = host.ended(&job);
     assert_eq!((&ended["status"], &ended["added"][0]["name"]), (&json!("done"), &json!("a.txt")));
     let unread: Vec<(&Value, &str)> = ended["unread"]
@@ -100,7 +106,9 @@ fn a_file_that_cannot_be_read_rejects_no_other() {
     assert!(unread[0].1.contains(".pdf") && unread[1].1.starts_with("another file has this name"), "{unread:?}");
     let documents = host.get("/v1/corpora/a/documents").json()["documents"].take();
     let shown = host.get(&format!("/v1/corpora/a/documents/{}", documents[0]["id"])).json();
-    assert_eq!((documents.as_array().map(Vec::len), &shown["text"]), (Some(1), &json!("One.")));
+    assert_eq!((documents.as_array().map(Vec::len), &shown["text"]), (Some(2), &json!("One.")));
+    let text = host.get(&format!("/v1/corpora/a/documents/{}", documents[1]["id"])).json()["text"].take();
+    assert_eq!((&documents[1]["name"], text), (&json!("Makefile"), json!("all:\n\ttrue")), "a text of another type");
     assert_eq!((&shown["parts"][0]["start"], &shown["parts"][0]["end"]), (&json!(0), &json!(4)));
 }
 

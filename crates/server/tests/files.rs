@@ -96,10 +96,12 @@ fn a_file_of_a_vector_store_is_a_document_of_its_corpus() {
 #[test]
 fn a_file_that_cannot_be_read_has_failed() {
     let host = Host::new(Scripted::new(CONTEXT_TOKENS));
-    let file = id(&upload(&host, "lamp.jpg", "assistants", "x").json());
+    let file = id(&upload(&host, "lamp.jpg", "assistants", "\0").json());
     let store = id(&host.post("/v1/vector_stores", &json!({})).json());
-    let added = host.post(&format!("/v1/vector_stores/{store}/files"), &json!({ "file_id": file })).json();
-    assert_eq!(added["status"], "failed");
+    host.post(&format!("/v1/vector_stores/{store}/files"), &json!({ "file_id": file }));
+    let place = format!("/v1/vector_stores/{store}/files/{file}");
+    eventually("it has failed", || host.get(&place).json()["status"] == "failed");
+    let added = host.get(&place).json();
     assert!(added["last_error"]["message"].is_string(), "{added}");
 }
 

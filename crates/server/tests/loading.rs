@@ -2,14 +2,16 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 use std::time::Duration;
 
-use calls::{Agent, BoxFuture, Call, CallError, Caller, ModelDetails, ModelInfo, Reply, Scripted, Tokens};
+use calls::{Agent, BoxFuture, Call, CallError, Caller, ModelDetails, ModelInfo, Reply, Sampling, Scripted, Tokens};
 use serde_json::{Value, json};
-use server::{KeepAlive, Keys, KeysFile, LoadModels, Preset, PullProgress, Refused, Shelf, ShelfModel};
+use server::{
+    Config, Given, KeepAlive, Keys, KeysFile, LoadModels, Preset, PullProgress, Refused, Shelf, ShelfModel, Standing,
+};
 use tempfile::TempDir;
 
 use crate::host::{Answer, CONTEXT_TOKENS, Host, eventually, read_until, says};
@@ -23,6 +25,8 @@ const GIB: u64 = 1 << 30;
 struct Machine {
     /// Loads that have begun.
     begun: AtomicUsize,
+    /// Lists of the disk.
+    lists: AtomicUsize,
     /// Numbers of loads and of models that are in memory.
     loads: AtomicUsize,
     resident: Arc<AtomicUsize>,
@@ -73,6 +77,7 @@ impl Machine {
     fn new() -> Arc<Machine> {
         Arc::new(Machine {
             begun: AtomicUsize::new(0),
+            lists: AtomicUsize::new(0),
             loads: AtomicUsize::new(0),
             resident: Arc::default(),
             gate: Mutex::default(),
@@ -99,6 +104,7 @@ impl Machine {
 
 impl Shelf for Machine {
     fn list(&self) -> Vec<ShelfModel> {
+        self.lists.fetch_add(1, Ordering::SeqCst);
         let model = |name: &str, gib: u64| ShelfModel {
             name: name.to_owned(),
             kind: "language",
@@ -129,6 +135,12 @@ impl Shelf for Machine {
         }));
         models.extend(self.fetched.lock().expect("no thread panics").iter().map(|name| model(name, 4)));
         models
+    }
+
+    fn given(&self, name: &str) -> Option<Given> {
+        let of = self.aliases.lock().expect("no thread panics").get(name).cloned()?;
+        let preset = self.presets.lock().expect("no thread panics").get(name).cloned().unwrap_or_default();
+        Some(Given { name: name.to_owned(), of, preset })
     }
 
     fn free_bytes(&self) -> Option<u64> {
@@ -587,7 +599,258 @@ fn a_name_brings_its_system_message_and_options_along() {
 }
 
 #[test]
-fn a_model_of_the_start_stays_and_says_why() {
+fn what_a_name_brings_along_applies_in_every_api_where_a_request_says_nothing() {
+    let machine = Machine::new();
+    let host = host(&machine, KeepAlive::Forever);
+    let parameters = json!({ "temperature": 0.25, "top_p": 0.5, "repeat_penalty": 1.5, "num_predict": 7,
+        "stop": ["END", "FIN", "a", "b", "c"], "num_gpu": 1 });
+    let made =
+        json!({ "model": "pell", "from": "one", "system": "Be brief.", "parameters": parameters, "stream": false });
+    assert_eq!(host.post("/api/create", &made).status, 200);
+    let ask = |path: &str, more: Value| {
+        let mut body = json!({ "model": "pell" });
+        more.as_object().expect("fields").iter().for_each(|(name, value)| body[name] = value.clone());
+        let answer = host.post(path, &body);
+        assert_eq!(answer.status, 200, "{}", answer.text);
+        assert_eq!(answer.json()["model"], "pell", "{}", answer.text);
+        let call = machine.scripts.lock().expect("no thread panics")["one:q4"].seen().pop().expect("a call");
+        let first = call.prompt.messages().remove(0);
+        (format!("{}: {}", first.role.as_str(), first.content), call)
+    };
+    let hello = json!([{ "role": "user", "content": "Hello?" }]);
+    let apis = [
+        ("/v1/chat/completions", json!({ "messages": hello })),
+        ("/v1/responses", json!({ "input": hello, "store": false })),
+        ("/v1/messages", json!({ "messages": hello, "max_tokens": 9 })),
+        ("/v1/completions", json!({ "prompt": "Hello?" })),
+    ];
+    for (path, body) in apis {
+        let (first, call) = ask(path, body);
+        let want = if path == "/v1/completions" { "user: Hello?" } else { "system: Be brief." };
+        assert_eq!(first, want, "{path}");
+        let Sampling { temperature, top_p, repetition_penalty, .. } = call.sampling;
+        assert_eq!((temperature, top_p, repetition_penalty), (0.25, 0.5, 1.5), "{path}");
+        assert_eq!(call.stop, ["END", "FIN", "a", "b", "c"], "{path}");
+        let most = if path == "/v1/messages" { 9 } else { 7 };
+        assert_eq!(call.limits.max_output_tokens, most, "{path}");
+    }
+    let own = json!([{ "role": "system", "content": "Be long." }, { "role": "user", "content": "Hello?" }]);
+    let developer = json!([{ "role": "developer", "content": "Be long." }, { "role": "user", "content": "Hello?" }]);
+    let apis = [
+        ("/v1/chat/completions", json!({ "messages": own, "max_tokens": 5, "stop": "X" })),
+        ("/v1/chat/completions", json!({ "messages": developer, "max_completion_tokens": 5, "stop": ["X"] })),
+        ("/v1/responses", json!({ "input": developer, "store": false, "max_output_tokens": 5 })),
+        (
+            "/v1/responses",
+            json!({ "input": hello, "instructions": "Be long.", "store": false, "max_output_tokens": 5 }),
+        ),
+        ("/v1/messages", json!({ "messages": hello, "system": "Be long.", "max_tokens": 5, "stop_sequences": ["X"] })),
+    ];
+    for (path, mut body) in apis {
+        body["temperature"] = json!(1.0);
+        let (first, call) = ask(path, body);
+        assert_eq!(first, "system: Be long.", "{path}");
+        assert_eq!((call.sampling.temperature, call.limits.max_output_tokens), (1.0, 5), "{path}");
+        assert_eq!(call.stop.first().map(String::as_str), Some(if path == "/v1/responses" { "END" } else { "X" }));
+    }
+    // Stop strings of a name are for free text.
+    let format = json!({ "type": "json_object" });
+    let (_, call) = ask("/v1/chat/completions", json!({ "messages": hello, "response_format": format }));
+    assert!(call.stop.is_empty());
+    let (_, call) = ask("/api/chat", json!({ "messages": hello, "format": "json", "stream": false }));
+    assert!(call.stop.is_empty());
+
+    let refused = host.post("/v1/chat/completions", &json!({ "model": "pell", "messages": hello, "stop": [""] }));
+    refused.refused(400, "invalid_value");
+}
+
+#[test]
+fn requests_for_a_loaded_model_do_not_list_the_disk() {
+    let machine = Machine::new();
+    let host = host(&machine, KeepAlive::Forever);
+    host.post("/api/copy", &json!({ "source": "one", "destination": "uno" }));
+    chat(&host, "one");
+    let before = machine.lists.load(Ordering::SeqCst);
+    let generate = |model: &str| host.post("/api/generate", &json!({ "model": model, "prompt": "?", "stream": false }));
+    for (asked, model) in [("one", "one:q4"), ("one:latest", "one:q4"), ("uno", "uno"), ("uno:latest", "uno")] {
+        let answer = generate(asked).json();
+        assert_eq!((&answer["response"], &answer["model"]), (&json!("one:q4"), &json!(model)), "{answer}");
+        assert_eq!(chat(&host, asked).json()["model"], model);
+    }
+    assert_eq!(said(&chat(&host, "scripted")), "I was here.");
+    assert_eq!(machine.lists.load(Ordering::SeqCst), before);
+}
+
+/// The model `scripted`, which the server was started with, on a machine.
+#[derive(Debug)]
+struct Start {
+    machine: Arc<Machine>,
+    is_loaded: AtomicBool,
+    /// True if it cannot be loaded again.
+    is_broken: AtomicBool,
+}
+
+impl Start {
+    fn on(machine: &Arc<Machine>) -> Arc<Start> {
+        machine.resident.fetch_add(1, Ordering::SeqCst);
+        let machine = Arc::clone(machine);
+        Arc::new(Start { machine, is_loaded: AtomicBool::new(true), is_broken: AtomicBool::new(false) })
+    }
+
+    fn is_loaded(&self) -> bool {
+        self.is_loaded.load(Ordering::SeqCst)
+    }
+}
+
+impl Standing for Start {
+    fn models(&self) -> Vec<(String, u64)> {
+        vec![("scripted".to_owned(), 4 * GIB)]
+    }
+
+    fn unload(&self, model: usize) -> Result<(), Refused> {
+        assert_eq!(model, 0);
+        assert!(self.is_loaded.swap(false, Ordering::SeqCst), "it is unloaded once");
+        self.machine.resident.fetch_sub(1, Ordering::SeqCst);
+        Ok(())
+    }
+
+    fn load(&self, model: usize) -> Result<(), Refused> {
+        assert_eq!(model, 0);
+        self.machine.begun.fetch_add(1, Ordering::SeqCst);
+        drop(self.machine.gate.lock());
+        if self.is_broken.load(Ordering::SeqCst) {
+            return Err(("a tensor is missing".to_owned(), Some("fetch it again".to_owned())));
+        }
+        assert!(!self.is_loaded.swap(true, Ordering::SeqCst), "it is loaded once");
+        assert!(self.machine.resident.fetch_add(1, Ordering::SeqCst) < 2, "there is room for two models");
+        Ok(())
+    }
+}
+
+fn started(machine: &Arc<Machine>, start: &Arc<Start>, change: impl FnOnce(&mut Config)) -> Host {
+    let (shelf, standing) = (Arc::clone(machine), Arc::clone(start));
+    Host::with(Arc::new(says("I was here.").answer("ollama", "I was here.")), |config| {
+        config.shelf = Some(shelf);
+        config.standing = Some(standing);
+        config.keep_alive = KeepAlive::Forever;
+        change(config);
+    })
+}
+
+#[test]
+fn a_model_of_the_start_leaves_when_it_is_unloaded_and_comes_back_with_its_next_request() {
+    let machine = Machine::new();
+    let start = Start::on(&machine);
+    let host = started(&machine, &start, |_| {});
+    let ask = |more: Value| {
+        let mut body = json!({ "model": "scripted", "stream": false });
+        more.as_object().expect("fields").iter().for_each(|(name, value)| body[name] = value.clone());
+        host.post("/api/generate", &body)
+    };
+    let listed = || host.get("/v1/models/scripted").json()["loaded"].take();
+    assert_eq!((in_memory(&host)[0].clone(), listed()), (("scripted:latest".to_owned(), false), json!(true)));
+    let unloaded = ask(json!({ "keep_alive": 0 }));
+    assert_eq!((&unloaded.json()["done_reason"], unloaded.header("warning")), (&json!("unload"), None));
+    assert!(!start.is_loaded() && machine.resident() == 0, "its memory is free when the answer comes");
+    assert!(in_memory(&host).iter().all(|(name, _)| name != "scripted:latest") && listed() == json!(false));
+    assert_eq!(ask(json!({ "keep_alive": 0 })).json()["done_reason"], "unload", "it is not loaded for it");
+    assert!(!start.is_loaded());
+    // Names, contexts and token counts are there all the same.
+    assert_eq!(host.get("/v1/models/scripted").json()["max_model_len"], CONTEXT_TOKENS);
+
+    let gate = machine.closed();
+    let answers = thread::scope(|scope| {
+        let asking: Vec<_> = (0..3).map(|_| scope.spawn(|| chat(&host, "scripted"))).collect();
+        eventually("it is loaded", || machine.begun.load(Ordering::SeqCst) == 1);
+        drop(gate);
+        asking.into_iter().map(|thread| thread.join().expect("it is answered")).collect::<Vec<_>>()
+    });
+    answers.iter().for_each(|answer| assert_eq!(said(answer), "I was here.", "{}", answer.text));
+    assert!(start.is_loaded() && machine.resident() == 1);
+    assert!(!in_memory(&host)[0].1, "it stays again");
+
+    let unload = || host.post("/v1/shelf/unload", &json!({ "model": "scripted" })).json()["loaded"].take();
+    assert_eq!((unload(), start.is_loaded()), (json!(false), false));
+    assert_eq!(host.post("/v1/shelf/load", &json!({ "model": "scripted" })).status, 200);
+    assert!(start.is_loaded());
+    ask(json!({ "prompt": "Hello?", "keep_alive": 0 }));
+    eventually("it leaves after its answer", || !start.is_loaded());
+    assert_eq!(ask(json!({ "keep_alive": "20ms" })).json()["done_reason"], "load");
+    eventually("its time is over", || !start.is_loaded());
+    start.is_broken.store(true, Ordering::SeqCst);
+    assert_eq!(
+        chat(&host, "scripted").refused(500, "load_failed"),
+        "the model `scripted` cannot be loaded: a tensor is missing"
+    );
+    start.is_broken.store(false, Ordering::SeqCst);
+    assert_eq!(said(&chat(&host, "scripted")), "I was here.");
+}
+
+#[test]
+fn what_asks_the_agents_loads_a_model_of_the_start_again() {
+    let machine = Machine::new();
+    let start = Start::on(&machine);
+    let (shelf, standing) = (Arc::clone(&machine), Arc::clone(&start));
+    let script = Scripted::new(CONTEXT_TOKENS).answer("answer", "A storm broke the wall.");
+    let host = Host::with(Arc::new(script), |config| {
+        config.shelf = Some(shelf);
+        config.standing = Some(standing);
+    });
+    host.post("/v1/shelf/unload", &json!({ "model": "scripted" }));
+    host.corpus("pell", &[("wall.txt", "In November a storm broke the harbour wall near Pell.")]);
+    assert!(!start.is_loaded(), "nothing was asked of it");
+    let ask = json!({ "question": "What did the storm break?", "method": "rag" });
+    assert_eq!(host.post("/v1/corpora/pell/ask", &ask).json()["answer"], "A storm broke the wall.");
+    assert!(start.is_loaded());
+}
+
+#[test]
+fn a_model_of_the_start_makes_room_after_the_others_and_takes_it_back() {
+    let machine = Machine::new();
+    let start = Start::on(&machine);
+    let host = started(&machine, &start, |_| {});
+    assert_eq!(said(&chat(&host, "one")), "one:q4");
+    assert_eq!(said(&chat(&host, "two")), "two:q4");
+    assert_eq!((start.is_loaded(), loaded(&host)), (true, vec!["two:q4".to_owned()]), "it stays while others can go");
+    let slow = stream(&host, "slow");
+    let slower = stream(&host, "slower");
+    assert!(!start.is_loaded(), "both places are in use");
+    thread::scope(|scope| {
+        let waiting = scope.spawn(|| chat(&host, "scripted"));
+        thread::sleep(Duration::from_millis(50));
+        assert!(!waiting.is_finished() && !start.is_loaded());
+        drop(slow);
+        assert_eq!(said(&waiting.join().expect("it is answered")), "I was here.");
+    });
+    assert_eq!((start.is_loaded(), machine.resident()), (true, 2));
+    drop(slower);
+    let refused = chat(&host, "big").refused(507, "out_of_memory");
+    assert!(refused.contains("and 10240 MiB are free or used by models that can be unloaded"), "{refused}");
+    let shelf = host.get("/v1/shelf").json();
+    let models = shelf["models"].as_array().expect("models");
+    let scripted = models.iter().find(|model| model["name"] == "scripted").expect("it is listed");
+    assert_eq!(
+        (&scripted["loaded"], &scripted["stays"], &scripted["in_use"]),
+        (&json!(true), &json!(false), &json!(0)),
+        "{scripted}"
+    );
+}
+
+#[test]
+fn a_model_of_the_start_stays_where_no_models_are_loaded() {
+    let machine = Machine::new();
+    let start = Start::on(&machine);
+    let host = started(&machine, &start, |config| config.load_models = LoadModels::Never);
+    let kept = host.post("/api/generate", &json!({ "model": "scripted", "keep_alive": 0 }));
+    assert_eq!(kept.warning(), "models that the server was started with stay loaded");
+    host.post("/v1/shelf/unload", &json!({ "model": "scripted" })).refused(409, "conflict");
+    host.post("/api/generate", &json!({ "model": "scripted", "prompt": "?", "stream": false, "keep_alive": "1ms" }));
+    thread::sleep(Duration::from_millis(50));
+    assert!(start.is_loaded());
+}
+
+#[test]
+fn a_model_of_the_start_that_cannot_leave_stays_and_says_why() {
     let machine = Machine::new();
     let host = host(&machine, KeepAlive::Forever);
     let kept = host.post("/api/generate", &json!({ "model": "scripted", "keep_alive": 0 }));

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use calls::{Agent, ModelDetails, ModelInfo, OutputFormat, Scripted};
+use calls::{Agent, Caller, ModelDetails, ModelInfo, OutputFormat, Scripted};
 use serde_json::{Value, json};
 
 use crate::host::{CONTEXT_TOKENS, Host};
@@ -30,6 +30,7 @@ impl ModelInfo for Described {
             quantisation: "Q4_1".into(),
             template: "{{ messages }}".into(),
             thinks: true,
+            infills: true,
             on_gpu: false,
         })
     }
@@ -106,6 +107,20 @@ fn options_reach_the_call() {
     let call = caller.seen().pop().expect("a call");
     assert_eq!((call.sampling.temperature, call.sampling.top_k), (0.8, 40), "Ollama's defaults");
     assert_eq!(call.prompt.messages().len(), 1, "an empty system prompt is none");
+}
+
+#[test]
+fn a_suffix_is_what_is_behind_the_place_to_fill() {
+    let caller = Arc::new(script());
+    let host = Host::with(Arc::clone(&caller) as Arc<dyn Caller>, |_| {});
+    let body = json!({ "model": "scripted", "prompt": "fn add(", "suffix": ") {}", "stream": false,
+        "options": { "num_predict": 5 } });
+    assert_eq!(host.post("/api/generate", &body).json()["response"], "Good day.");
+    let call = caller.seen().pop().expect("a call");
+    assert_eq!((call.prompt.as_bare(), call.prompt.suffix()), (Some("fn add("), Some(") {}")));
+    let mut thinks = body;
+    thinks["think"] = json!(true);
+    assert!(host.post("/api/generate", &thinks).refused_plainly(400).contains("omit `think` or `suffix`"));
 }
 
 #[test]
@@ -231,7 +246,6 @@ fn errors_are_plain_texts() {
     };
     assert_eq!(generate(json!({ "model": "none" }), 404), "model 'none' not found");
     assert!(generate(json!({ "images": ["iVBORw0K"] }), 400).contains("scripted reads text only"));
-    assert!(generate(json!({ "suffix": "end" }), 400).contains("`suffix` is not supported"));
     assert!(generate(json!({ "context": [1, 2] }), 400).contains("`context` is not supported"));
     assert!(generate(json!({ "format": 5 }), 400).contains("`format` is `json` or a JSON schema"));
     assert!(
@@ -293,7 +307,7 @@ fn models_are_listed_and_shown() {
     let details = json!({ "parent_model": "", "format": "gguf", "family": "llama", "families": ["llama"],
         "parameter_size": "134.52M", "quantization_level": "Q4_1" });
     let mut model = json!({ "name": "small:q4_1", "model": "small:q4_1", "modified_at": "2000-02-29T00:00:00Z",
-        "size": 1234, "digest": "ab".repeat(32), "details": details, "capabilities": ["completion", "tools", "thinking"] });
+        "size": 1234, "digest": "ab".repeat(32), "details": details, "capabilities": ["completion", "tools", "insert", "thinking"] });
     let tags = host.get("/api/tags").json();
     assert_eq!(tags["models"][0], model);
     assert_eq!(
@@ -306,7 +320,7 @@ fn models_are_listed_and_shown() {
     for body in [json!({ "model": "small" }), json!({ "name": "small:q4_1", "model": "", "verbose": true })] {
         let shown = host.post("/api/show", &body).json();
         assert_eq!((&shown["details"], &shown["template"]), (&details, &json!("{{ messages }}")));
-        assert_eq!(shown["capabilities"], json!(["completion", "tools", "thinking"]));
+        assert_eq!(shown["capabilities"], json!(["completion", "tools", "insert", "thinking"]));
         assert_eq!(
             (&shown["model_info"]["llama.context_length"], &shown["parameters"]),
             (&json!(8192), &json!("num_ctx 8192"))

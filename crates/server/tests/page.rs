@@ -132,7 +132,7 @@ fn dropped_files_become_a_corpus_that_answers_at_once() {
     assert_eq!(page.value(&text("h1")), "Ask your documents");
     ask(&mut page, QUESTION);
     page.until("it needs documents", &format!("{}.startsWith('Add documents first')", text("#problem")));
-    let image = ("портрет.png", "\u{1}");
+    let image = ("портрет.png", "\0");
     drop_files(&mut page, &[("Свет в Пелле.md", STORY), image]);
     answered(&mut page);
     assert_eq!(page.value(&text("#corpus-title")), "Свет в Пелле and 1 other");
@@ -150,6 +150,21 @@ fn dropped_files_become_a_corpus_that_answers_at_once() {
     drop_files(&mut page, &[("letter.txt", "Dear Tom."), ("note.txt", "Rope.")]);
     page.until("they are added", &format!("{} === '3'", text("#count")));
     assert_eq!(host.get("/v1/corpora").json()["corpora"].as_array().map(Vec::len), Some(1));
+
+    // Files of one name, as from two folders: both are kept, and the second corpus of that title has a number.
+    for title in ["same and 1 other", "same and 1 other (2)"] {
+        page.value("location.hash = '#/new'");
+        page.until("the first screen is there", "!document.getElementById('new-view').hidden");
+        drop_files(&mut page, &[("same.txt", "The lamp is red."), ("same.txt", "The lamp is blue.")]);
+        page.until("a corpus is made", &format!("{} === {}", text("#corpus-title"), json!(title)));
+    }
+    let listed = || host.get("/v1/corpora/same-and-1-other-2/documents").json()["documents"].take();
+    eventually("both are read", || listed().as_array().map(Vec::len) == Some(2));
+    let documents = listed();
+    let mut names: Vec<&str> =
+        documents.as_array().unwrap().iter().map(|document| document["name"].as_str().unwrap()).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["same (2).txt", "same.txt"]);
     assert_eq!(page.complaints, Vec::<String>::new());
 }
 
@@ -498,6 +513,9 @@ fn a_graph_of_two_thousand_nodes_is_drawn_with_names_of_the_largest() {
     assert_eq!(page.value(&text("#graph-size")), "2,000 nodes, 1,980 relations");
     assert_eq!(page.value("[...document.querySelectorAll('#graph-nodes .node')].slice(0, 20).every(at => at.textContent.endsWith('100 relations'))"), true);
     assert!(page.value(&text("#graph-nodes")).as_str().unwrap().ends_with("1900 more: find them by name."));
+    // Each of the twenty communities has a colour or a form of its own.
+    let marks = "[...document.querySelectorAll('#graph-nodes .dot')].slice(0, 20).map(at => at.className)";
+    assert_eq!(page.value(&format!("new Set({marks}).size")), 20);
     assert_eq!(page.complaints, Vec::<String>::new());
 }
 

@@ -109,6 +109,21 @@ fn nothing_is_clipped_pale_or_without_a_name_at_any_width_in_any_theme() {
     check(&mut page, "a graph");
 }
 
+#[test]
+fn what_can_be_done_with_a_model_is_in_sight_at_every_width() {
+    let host = told();
+    let Some(mut page) = browse(&host, "#/operations") else { return };
+    page.until("models are listed", "document.querySelectorAll('#shelf button').length > 0");
+    for width in WIDTHS {
+        page.width(width);
+        let hidden = "(() => {
+            const end = document.querySelector('#shelf .scroll').getBoundingClientRect().right;
+            return [...document.querySelectorAll('#shelf button')].filter((at) => at.getBoundingClientRect().right > end).length;
+        })()";
+        assert_eq!(page.value(hidden), 0, "{width} wide");
+    }
+}
+
 /// Looks at the page at every width in both themes.
 fn check(page: &mut Browser, what: &str) {
     let axe = axe();

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use calls::Caller;
 use serde_json::json;
-use server::{Keys, KeysFile, Preset, PullProgress, Refused, Shelf, ShelfModel};
+use server::{Given, Keys, KeysFile, Preset, PullProgress, Refused, Shelf, ShelfModel};
 
 use crate::host::{Host, says};
 
@@ -31,6 +31,10 @@ impl Shelf for Three {
         };
         let fetched = self.fetched.load(Ordering::SeqCst);
         vec![model("scripted", 1, true), model("small:q4", 2, fetched), model("large:q8", 64, false)]
+    }
+
+    fn given(&self, _: &str) -> Option<Given> {
+        None
     }
 
     fn free_bytes(&self) -> Option<u64> {

@@ -218,20 +218,23 @@ impl Format {
 fn rows(sheet: &str, book: &Book) -> Result<String, Cause> {
     let mut rows = Rows::default();
     let mut cell = Cell::default();
-    let (mut column, mut in_value) = (0, false);
+    let (mut column, mut in_value, mut in_formula) = (0, false, false);
     xml::walk(sheet, Kind::Xlsx, |node| {
         match node {
             Node::Open(tag) => match tag.name() {
                 b"c" => {
                     column = tag.attribute("r").and_then(|place| column_of(&place)).unwrap_or(column);
-                    cell = Cell { kind: tag.attribute("t"), style: number(tag, "s"), value: String::new() };
+                    cell = Cell { kind: tag.attribute("t"), style: number(tag, "s"), ..Cell::default() };
                 }
                 b"v" | b"t" => in_value = true,
+                b"f" => in_formula = true,
                 b"rPh" => return Ok(false),
                 _ => {}
             },
             Node::Text(text) if in_value => cell.value.push_str(text),
+            Node::Text(text) if in_formula => cell.formula.push_str(text),
             Node::Close(b"v" | b"t") => in_value = false,
+            Node::Close(b"f") => in_formula = false,
             Node::Close(b"c") => {
                 rows.cell(column, &cell.show(book)?)?;
                 column += 1;
@@ -252,11 +255,16 @@ struct Cell {
     kind: Option<String>,
     style: usize,
     value: String,
+    formula: String,
 }
 
 impl Cell {
     fn show(&mut self, book: &Book) -> Result<String, Cause> {
         let value = std::mem::take(&mut self.value);
+        // Programs that do not compute leave the value to the next one that opens the file.
+        if value.is_empty() && !self.formula.is_empty() {
+            return Ok(format!("={}", self.formula));
+        }
         Ok(match self.kind.as_deref() {
             Some("s") => {
                 let string = value.trim().parse().ok().and_then(|index| book.strings.get(index));

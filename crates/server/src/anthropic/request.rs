@@ -7,6 +7,7 @@ use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::error::{Result, ServerError};
+use crate::ollama::with_preset;
 use crate::openai::params::{RawParams, refuse_if};
 use crate::openai::thinking::Effort;
 use crate::openai::tools;
@@ -203,7 +204,6 @@ impl MessagesRequest {
             return Err(ServerError::invalid("stop sequences must not be empty", "stop_sequences"));
         }
         let (temperature, top_p, top_k) = (self.temperature, self.top_p, self.top_k);
-        let sampling = RawParams { temperature, top_p, top_k, ..RawParams::default() }.read()?.sampling;
         let served = app.served(&self.model)?;
         let (offered, tools) = tool_use(self.tools, self.tool_choice)?;
         let (effort, format) = self.output_config.map_or((None, None), |config| (config.effort, config.format));
@@ -218,7 +218,10 @@ impl MessagesRequest {
             let message = "`stop_sequences` end free text only; omit them or `output_config.format`";
             return Err(ServerError::invalid(message, "stop_sequences"));
         }
-        let prompt = prompt(self.system, self.messages)?.with_tools(offered);
+        let params = RawParams { temperature, top_p, top_k, ..RawParams::default() };
+        let params = with_preset(app, params, &output_format)?.read()?;
+        let (sampling, stop) = (params.sampling, if stop.is_empty() { params.stop } else { stop });
+        let prompt = prompt(self.system, self.messages)?.or_system(&app.preset.system).with_tools(offered);
         let call = served.call("messages", prompt, 1);
         let mut call = Call { tenant, output_format, tools, sampling, stop, priority: Priority::Interactive, ..call };
         call.limits.thinking_tokens = thinking_tokens;

@@ -67,14 +67,10 @@ pub(crate) async fn attach(
         for NewFile { id, name, path, bytes, attributes } in new {
             let document = free_name(&name, &taken);
             taken.push(document.clone());
-            let job = match temporary_name(uploads.len(), &name) {
-                Ok(file) => {
-                    std::fs::copy(path, folder.path().join(&file))?;
-                    uploads.push(Upload { name: document.clone(), file });
-                    Ok(String::new())
-                }
-                Err(cause) => Err(cause.to_string()),
-            };
+            let file = temporary_name(uploads.len(), &name);
+            std::fs::copy(path, folder.path().join(&file))?;
+            uploads.push(Upload { name: document.clone(), file });
+            let job = Ok(String::new());
             let created = since_1970().as_secs();
             records.push(Attached { id, document, created, bytes, job, batch: batch.clone(), attributes });
         }

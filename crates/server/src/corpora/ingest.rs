@@ -174,22 +174,28 @@ async fn receive(mut form: Multipart, folder: &TempDir, app: &App) -> Result<Rec
             refused.push(FailedFile { name, reason: reason.to_owned() });
             continue;
         }
-        let place = match temporary_name(files.len(), &name) {
-            Ok(place) => place,
-            Err(cause) => {
-                refused.push(FailedFile { name, reason: cause.to_string() });
-                continue;
-            }
-        };
+        let place = temporary_name(files.len(), &name);
+        let mut chunk = with_read_timeout(field.chunk(), app).await?.map_err(|error| form_error(&error, app))?;
+        // Not stored in vain: what follows is checked when it is read.
+        if Kind::of(FilePath::new(&name)).is_none() && !chunk.as_ref().is_some_and(|chunk| begins_as_text(chunk)) {
+            refused.push(FailedFile { name, reason: Cause::UnknownKind.to_string() });
+            continue;
+        }
         let mut file = create_file(&folder.path().join(&place)).await?;
-        while let Some(chunk) = with_read_timeout(field.chunk(), app).await?.map_err(|error| form_error(&error, app))? {
-            left = left.checked_sub(chunk.len()).ok_or_else(|| too_large(app))?;
-            file.write_all(&chunk).await?;
+        while let Some(bytes) = chunk {
+            left = left.checked_sub(bytes.len()).ok_or_else(|| too_large(app))?;
+            file.write_all(&bytes).await?;
+            chunk = with_read_timeout(field.chunk(), app).await?.map_err(|error| form_error(&error, app))?;
         }
         file.flush().await?;
         files.push(Upload { name, file: place });
     }
     Ok(Received { files, refused, method: method(asked.as_deref())? })
+}
+
+/// Whether these first bytes of a file may be those of a text in UTF-8, whose last character may be cut.
+fn begins_as_text(bytes: &[u8]) -> bool {
+    !bytes.contains(&0) && std::str::from_utf8(bytes).map_or_else(|error| error.error_len().is_none(), |_| true)
 }
 
 /// Creates a file that only its owner may read.
@@ -206,14 +212,14 @@ pub(crate) async fn read_field(field: &mut Field<'_>, left: &mut usize, app: &Ap
     Ok(bytes)
 }
 
-/// The temporary file name of an upload.
-pub(super) fn temporary_name(number: usize, name: &str) -> std::result::Result<String, Cause> {
+/// The temporary file name of an upload. One of an unknown type has no extension: it is read if it is a text.
+pub(super) fn temporary_name(number: usize, name: &str) -> String {
     let extension = FilePath::new(name).extension().and_then(|extension| extension.to_str()).unwrap_or_default();
     let known = Kind::EXTENSIONS.iter().find(|(known, _)| known.eq_ignore_ascii_case(extension));
-    let (extension, _) = known.ok_or(Cause::UnknownKind)?;
+    let Some((extension, _)) = known else { return number.to_string() };
     // WhatsApp's export is a text file with this name.
     let mark = if Kind::of(FilePath::new(name)) == Some(Kind::WhatsApp) { "_chat" } else { "" };
-    Ok(format!("{number}{mark}.{extension}"))
+    format!("{number}{mark}.{extension}")
 }
 
 /// Maximum files of one form.
@@ -248,7 +254,14 @@ fn invalid_upload(message: impl Into<String>) -> ServerError {
 mod tests {
     use sources::Kind;
 
-    use super::{file_name, temporary_name};
+    use super::{begins_as_text, file_name, temporary_name};
+
+    #[test]
+    fn a_cut_character_ends_no_text() {
+        let text = "Größe".as_bytes();
+        (1..=text.len()).for_each(|end| assert!(begins_as_text(&text[..end]), "{end}"));
+        assert!(!begins_as_text(b"Gr\xf6\xdfe") && !begins_as_text(b"a\0b"));
+    }
 
     #[test]
     fn the_page_offers_every_type_of_file() {
@@ -259,10 +272,11 @@ mod tests {
 
     #[test]
     fn the_file_of_an_upload_has_the_type_of_its_name() {
-        let check = |name: &str, file: &str| assert_eq!(temporary_name(3, name).ok().as_deref(), Some(file));
+        let check = |name: &str, file: &str| assert_eq!(temporary_name(3, name), file);
         check("notes.MD", "3.md");
         check("WhatsApp Chat with Ann.txt", "3_chat.txt");
-        assert!(temporary_name(3, "lamp.jpg").is_err());
+        check("Makefile", "3");
+        check("lamp.jpg", "3");
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! Language models that are loaded on demand beside those that the server was started with, and leave again.
+//! Language models that are loaded on demand beside those that the server was started with, and leave again. Those of the start
+//! leave too, and come back.
 //!
 //! # Invariants
 //! * One model is loaded at a time, and each by one request: others that name it wait for that load.
@@ -7,6 +8,7 @@
 //! * Nothing is unloaded for a model that would not fit even then.
 
 mod keep_alive;
+mod standing;
 mod uses;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,10 +19,12 @@ use tokio::sync::{Semaphore, watch};
 use tokio::time::{Instant as Moment, sleep_until};
 
 pub use keep_alive::KeepAlive;
+use standing::StandingModels;
 pub(crate) use uses::Use;
 use uses::Uses;
 
 use crate::blocking::run_blocking;
+use crate::config::Config;
 use crate::error::{Result, ServerError};
 use crate::pulling::{Shelf, ShelfModel};
 use crate::status;
@@ -36,23 +40,48 @@ pub(crate) struct Resident {
 }
 
 /// How a loaded model is used.
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Status {
     pub in_use: usize,
     /// Time until it is unloaded; `None` if it stays.
     pub expires_in: Option<Duration>,
 }
 
-impl Resident {
-    pub fn status(&self) -> Status {
-        let now = Instant::now();
-        let (in_use, expires) = self.uses.status();
-        Status { in_use, expires_in: expires.map(|at| at.saturating_duration_since(now)) }
+/// Whether a model that the server was started with is in memory.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Presence {
+    /// It never leaves.
+    Always,
+    Now(Status),
+    Left,
+}
+
+impl Presence {
+    /// How the model is used, if it can leave and has not.
+    pub fn status(self) -> Option<Status> {
+        match self {
+            Presence::Now(status) => Some(status),
+            Presence::Always | Presence::Left => None,
+        }
+    }
+
+    pub fn has_left(self) -> bool {
+        matches!(self, Presence::Left)
     }
 }
 
-/// The models that were loaded on demand.
+impl Resident {
+    pub fn status(&self) -> Status {
+        self.uses.status_now()
+    }
+}
+
+/// The models that were loaded on demand, and those of the start.
 pub(crate) struct Residents {
     shelf: Option<Arc<dyn Shelf>>,
+    /// The caller of the models that the server was started with.
+    fixed: Arc<dyn Caller>,
+    standing: Arc<StandingModels>,
     loaded: Mutex<Vec<Resident>>,
     /// Held while a model is loaded; first come, first served.
     turn: Arc<tokio::sync::Mutex<()>>,
@@ -75,11 +104,50 @@ pub(crate) struct Room {
 }
 
 impl Residents {
-    pub fn new(shelf: Option<Arc<dyn Shelf>>, max_waiting: usize, keep_alive: KeepAlive) -> Arc<Residents> {
+    pub fn new(fixed: Arc<dyn Caller>, config: &Config) -> Arc<Residents> {
+        let (shelf, standing) = (config.shelf.clone(), StandingModels::new(config.standing.clone()));
+        let (max_waiting, keep_alive) = (config.max_load_waits, config.keep_alive);
         let (turn, waiting) = (Arc::default(), Semaphore::new(max_waiting));
         let (loaded, changes) = (Mutex::default(), watch::Sender::new(0));
         let leaving = tokio::sync::Mutex::default();
-        Arc::new(Residents { shelf, loaded, turn, waiting, max_waiting, keep_alive, leaving, changes })
+        Arc::new(Residents { shelf, fixed, standing, loaded, turn, waiting, max_waiting, keep_alive, leaving, changes })
+    }
+
+    /// Uses a model that the server was started with, after loading it again if it has left; no use if it never leaves.
+    ///
+    /// # Errors
+    /// [`ServerError::NoRoom`] if it does not fit any more, and [`ServerError::Load`] if it cannot be loaded.
+    pub async fn enter(&self, name: &str, keep_alive: Option<KeepAlive>) -> Result<Option<Use>> {
+        let Some(index) = self.standing.find(|known| known == name) else { return Ok(None) };
+        let begin = || self.standing.begin(index, keep_alive, self.changes.clone());
+        loop {
+            if let Some(begun) = begin() {
+                return Ok(Some(begun));
+            }
+            let turn = Arc::clone(&self.turn).lock_owned().await;
+            if let Some(begun) = begin() {
+                return Ok(Some(begun));
+            }
+            let (name, needed) = self.standing.described(index);
+            self.make_room(&name, needed).await?;
+            let standing = Arc::clone(&self.standing);
+            // The load goes on if the client disconnects.
+            let load = move || {
+                let _turn = turn;
+                standing.load(index)
+            };
+            run_blocking(load).await?;
+        }
+    }
+
+    /// Whether a model of the start is in memory.
+    pub fn presence(&self, name: &str) -> Presence {
+        self.standing.presence(name)
+    }
+
+    /// The caller of the models that the server was started with.
+    pub fn fixed(&self) -> Arc<dyn Caller> {
+        Arc::clone(&self.fixed)
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Resident>> {
@@ -113,7 +181,6 @@ impl Residents {
         self: &Arc<Self>,
         shelf: Arc<dyn Shelf>,
         model: ShelfModel,
-        fixed: &Arc<dyn Caller>,
         keep_alive: Option<KeepAlive>,
     ) -> Result<(Resident, Use)> {
         let is_meant = |name: &str| name == model.name;
@@ -133,7 +200,7 @@ impl Residents {
             Ok(())
         })
         .await?;
-        self.make_room(&shelf, &model, fixed).await?;
+        self.make_room(&model.name, model.memory_bytes).await?;
         let this = Arc::clone(self);
         // The load goes on if the client disconnects.
         let loading = tokio::spawn(async move {
@@ -155,31 +222,33 @@ impl Residents {
         loading.await.map_err(|error| ServerError::Worker(error.to_string()))?
     }
 
-    /// Unloads idle models, the least recently used first, until a model fits; waits for models in use if that is what it
-    /// takes.
-    async fn make_room(&self, shelf: &Arc<dyn Shelf>, model: &ShelfModel, fixed: &Arc<dyn Caller>) -> Result<()> {
-        let needed = model.memory_bytes;
+    /// Unloads idle models, the least recently used first and those of the start last, until a model fits; waits for models
+    /// in use if that is what it takes.
+    async fn make_room(&self, model: &str, needed: u64) -> Result<()> {
         let mut changes = self.changes.subscribe();
         loop {
             let leaving = self.leaving.lock().await;
-            let (shelf, caller) = (Arc::clone(shelf), Arc::clone(fixed));
-            let others: Vec<Arc<dyn Caller>> = self.all().into_iter().map(|resident| resident.caller).collect();
+            let Some(shelf) = self.shelf.clone() else { return Ok(()) };
+            let mut callers: Vec<Arc<dyn Caller>> = self.all().into_iter().map(|resident| resident.caller).collect();
+            callers.push(Arc::clone(&self.fixed));
             let free = run_blocking(move || {
-                let callers = [&caller].into_iter().chain(&others);
-                Ok(shelf.free_bytes().map(|free| free.saturating_sub(callers.map(promised).sum())))
+                Ok(shelf.free_bytes().map(|free| free.saturating_sub(callers.iter().map(promised).sum())))
             });
             // What the system does not say the load itself finds out.
             let Some(free) = free.await? else { return Ok(()) };
             if needed <= free {
                 return Ok(());
             }
-            let unloadable: u64 = self.lock().iter().map(|resident| resident.memory_bytes).sum();
+            let on_demand: u64 = self.lock().iter().map(|resident| resident.memory_bytes).sum();
+            let unloadable = on_demand + self.standing.bytes(false);
             if needed > free.saturating_add(unloadable) {
-                let model = model.name.clone();
+                let model = model.to_owned();
                 return Err(ServerError::NoRoom { model, needed, free: free.saturating_add(unloadable) });
             }
             if let Some(idle) = self.take_oldest_idle() {
                 self.give_back(idle).await?;
+            } else if let Some(idle) = self.standing.oldest_idle() {
+                self.give_standing_back(idle).await?;
             } else {
                 drop(leaving);
                 drop(changes.changed().await);
@@ -210,6 +279,15 @@ impl Residents {
         Ok(true)
     }
 
+    /// Unloads a model that the server was started with as soon as no request uses it; false if it never leaves.
+    pub async fn unload_standing(&self, name: &str) -> Result<bool> {
+        let _leaving = self.leaving.lock().await;
+        let Some(index) = self.standing.find(|known| known == name) else { return Ok(false) };
+        self.standing.expire_when_idle(index);
+        self.give_standing_back(index).await?;
+        Ok(true)
+    }
+
     /// Unloads models whose time has come, for as long as it is polled.
     pub async fn expire(&self) -> std::convert::Infallible {
         let mut changes = self.changes.subscribe();
@@ -219,12 +297,14 @@ impl Residents {
             let over = |resident: &mut Resident| resident.uses.idle_until().is_some_and(|until| until <= now);
             let expired: Vec<Resident> = self.lock().extract_if(.., over).collect();
             for resident in expired {
-                if let Err(error) = self.give_back(resident).await {
-                    tracing::error!(%error, "a model was not unloaded as it should");
-                }
+                note(self.give_back(resident).await);
+            }
+            for index in self.standing.expired(now) {
+                note(self.give_standing_back(index).await);
             }
             drop(leaving);
             let next = self.lock().iter().filter_map(|resident| resident.uses.idle_until()).min();
+            let next = next.into_iter().chain(self.standing.next_end()).min();
             tokio::select! {
                 changed = changes.changed() => drop(changed),
                 () = until(next) => {}
@@ -251,15 +331,21 @@ impl Residents {
         .await
     }
 
+    /// Unloads a model of the start, unless it is used.
+    async fn give_standing_back(&self, index: usize) -> Result<()> {
+        let standing = Arc::clone(&self.standing);
+        run_blocking(move || standing.unload(index)).await
+    }
+
     /// What the planner knows of memory now.
-    pub fn room(&self, free: Option<u64>, fixed: &Arc<dyn Caller>) -> Room {
+    pub fn room(&self, free: Option<u64>) -> Room {
         let loaded = self.lock();
-        let callers = [fixed].into_iter().chain(loaded.iter().map(|resident| &resident.caller));
+        let callers = [&self.fixed].into_iter().chain(loaded.iter().map(|resident| &resident.caller));
         let promised: u64 = callers.map(promised).sum();
         let idle = loaded.iter().filter(|resident| resident.uses.idle_since().is_some());
         Room {
             free: free.map(|free| free.saturating_sub(promised)),
-            idle: idle.map(|resident| resident.memory_bytes).sum(),
+            idle: idle.map(|resident| resident.memory_bytes).sum::<u64>() + self.standing.bytes(true),
         }
     }
 }
@@ -275,6 +361,12 @@ fn promised(caller: &Arc<dyn Caller>) -> u64 {
         pages as u64 * state.page_bytes as u64
     };
     status::states(&**caller).into_iter().map(unused).sum()
+}
+
+fn note(unloaded: Result<()>) {
+    if let Err(error) = unloaded {
+        tracing::error!(%error, "a model was not unloaded as it should");
+    }
 }
 
 const A_MOMENT: Duration = Duration::from_millis(1);

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use tokio::sync::watch;
 
-use super::KeepAlive;
+use super::{KeepAlive, Status};
 
 /// The uses of one model.
 pub(super) struct Uses {
@@ -54,7 +54,7 @@ impl Uses {
     }
 
     /// The number of uses, and when it would be unloaded if they ended now; `None` if it stays.
-    pub fn status(&self) -> (usize, Option<Instant>) {
+    fn status(&self) -> (usize, Option<Instant>) {
         let state = self.lock();
         let last = if state.in_use == 0 { state.last } else { Instant::now() };
         let expires = match state.keep_alive {
@@ -62,6 +62,13 @@ impl Uses {
             KeepAlive::Forever => None,
         };
         (state.in_use, expires)
+    }
+
+    /// The same for clients.
+    pub fn status_now(&self) -> Status {
+        let now = Instant::now();
+        let (in_use, expires) = self.status();
+        Status { in_use, expires_in: expires.map(|at| at.saturating_duration_since(now)) }
     }
 
     /// It leaves with the end of its last use.

@@ -10,16 +10,15 @@ use utoipa::ToSchema;
 
 use super::corpus::{self, CorpusChat};
 use super::keep::{Asked, Asking};
-use super::messages::{OllamaMessage, prompt, refuse_images, with_system};
+use super::messages::{OllamaMessage, prompt, refuse_images};
 use super::options::{Options, Wishes, call};
 use super::reply::{Dialect, Times, reply_to};
 use crate::admission::AdmittedJson;
 use crate::app::App;
 use crate::corpora::CurrentTenant;
 use crate::error::{Result, ServerError};
-use crate::openai::NO_INFILL;
+use crate::openai::params::refuse_if;
 use crate::openai::tools::{self, Tool};
-use crate::pulling::{Preset, merged};
 use crate::recall::{Address, find, warn_of_unused};
 use crate::warnings::Warnings;
 
@@ -56,7 +55,8 @@ pub(super) struct OllamaGenerate {
     model: String,
     #[serde(default)]
     prompt: String,
-    /// Refused unless empty.
+    /// The text behind the place that the prompt is to be continued to; without a chat template. Refused for models whose
+    /// tokenizer has no tokens for it.
     suffix: Option<String>,
     system: Option<String>,
     /// Refused unless empty.
@@ -98,10 +98,10 @@ pub(super) async fn chat(
     let corpus = find(&app, &tenant, &request.model).await?;
     let asked =
         Asked { name: &request.model, keep_alive: request.keep_alive.as_ref(), is_empty: request.messages.is_empty() };
-    let (app, name, preset) = match &corpus {
-        Some(model) => (app, model.name(), Preset::default()),
+    let (app, name) = match &corpus {
+        Some(model) => (app, model.name()),
         None => match asked.serving(&app, &tenant, &warnings).await? {
-            Asking::Model(app, name, preset) => (app, name, preset),
+            Asking::Model(app, name) => (app, name),
             Asking::Unloaded(name) => return Ok(Dialect::Chat.loaded(&name, "unload", &times)),
         },
     };
@@ -111,7 +111,7 @@ pub(super) async fn chat(
     let streams = request.stream.unwrap_or(true);
     let wishes = Wishes {
         format: request.format,
-        options: Some(merged(preset.parameters, request.options.unwrap_or_default())),
+        options: request.options,
         think: request.think,
         logprobs: request.logprobs,
         top_logprobs: request.top_logprobs,
@@ -124,7 +124,7 @@ pub(super) async fn chat(
     }
     let served = app.served(&request.model)?;
     let (offered, tools) = tools::read(request.tools, None, true)?;
-    let prompt = prompt(with_system(request.messages, preset.system), offered, &name)?;
+    let prompt = prompt(request.messages, offered, &name)?.or_system(&app.preset.system);
     let call = Call { tenant: tenant.id, ..call(&served, prompt, tools, wishes, &warnings, &app).await? };
     reply_to(app, permit, call, served.name, Dialect::Chat, streams, times).await
 }
@@ -143,31 +143,38 @@ pub(super) async fn generate(
     let corpus = find(&app, &tenant, &request.model).await?;
     let asked =
         Asked { name: &request.model, keep_alive: request.keep_alive.as_ref(), is_empty: request.prompt.is_empty() };
-    let (app, name, preset) = match &corpus {
-        Some(model) => (app, model.name(), Preset::default()),
+    let (app, name) = match &corpus {
+        Some(model) => (app, model.name()),
         None => match asked.serving(&app, &tenant, &warnings).await? {
-            Asking::Model(app, name, preset) => (app, name, preset),
+            Asking::Model(app, name) => (app, name),
             Asking::Unloaded(name) => return Ok(Dialect::Generate.loaded(&name, "unload", &times)),
         },
     };
     refuse_images(request.images.as_deref(), &name)?;
-    if request.suffix.is_some_and(|suffix| !suffix.is_empty()) {
-        return Err(ServerError::invalid(NO_INFILL, "suffix"));
+    let suffix = request.suffix.filter(|suffix| !suffix.is_empty());
+    refuse_if(suffix.is_some() && corpus.is_some(), "suffix")?;
+    if suffix.is_some() && !matches!(request.think, None | Some(Value::Bool(false))) {
+        return Err(ServerError::invalid(
+            "a model does not think before it fills in a text: omit `think` or `suffix`",
+            "think",
+        ));
     }
     if request.prompt.is_empty() {
         return Ok(Dialect::Generate.loaded(&name, "load", &times));
     }
     let streams = request.stream.unwrap_or(true);
-    let prompt = if request.raw && corpus.is_none() {
+    let prompt = if let Some(suffix) = suffix {
+        Prompt::infill(request.prompt, suffix)
+    } else if request.raw && corpus.is_none() {
         Prompt::bare(request.prompt)
     } else {
-        let system = request.system.filter(|system| !system.is_empty()).unwrap_or(preset.system);
-        let system = if system.is_empty() { Prompt::new() } else { Prompt::new().system(system) };
-        system.user(Stability::Volatile, request.prompt)
+        let system = request.system.filter(|system| !system.is_empty());
+        let system = system.map_or_else(Prompt::new, |system| Prompt::new().system(system));
+        system.user(Stability::Volatile, request.prompt).or_system(&app.preset.system)
     };
     let wishes = Wishes {
         format: request.format,
-        options: Some(merged(preset.parameters, request.options.unwrap_or_default())),
+        options: request.options,
         think: request.think,
         logprobs: request.logprobs,
         top_logprobs: request.top_logprobs,

@@ -7,8 +7,6 @@ use serde_json::Value;
 use crate::app::App;
 use crate::error::Result;
 use crate::loading::KeepAlive;
-use crate::pulling::Preset;
-use crate::served::matches_name;
 use crate::tenant::Tenant;
 use crate::warnings::Warnings;
 
@@ -22,8 +20,8 @@ pub(super) struct Asked<'a> {
 
 /// What it is answered with.
 pub(super) enum Asking {
-    /// By a loaded model, with its name and what that brings along.
-    Model(App, String, Preset),
+    /// By a loaded model, with its name.
+    Model(App, String),
     /// The model has been unloaded, or is as soon as no request uses it.
     Unloaded(String),
 }
@@ -42,28 +40,26 @@ impl Asked<'_> {
         if self.is_empty && keep_alive == Some(KeepAlive::For(Duration::ZERO)) {
             return self.unload(app, warnings).await.map(Asking::Unloaded);
         }
-        // The names of the models of the start cannot be given.
-        let meant = if app.served(self.name).is_ok() { None } else { app.meant(self.name).await? };
         let app = app.serving_for(self.name, keep_alive).await?;
         let name = app.served(self.name)?.name;
-        Ok(Asking::Model(app, name, meant.map(|meant| meant.preset).unwrap_or_default()))
+        Ok(Asking::Model(app, name))
     }
 
-    /// Unloads the model if it was loaded on demand, and returns its name.
+    /// Unloads the model, and returns its name.
     async fn unload(&self, app: &App, warnings: &Warnings) -> Result<String> {
         let meant = app.meant(self.name).await?;
         let model = meant.as_ref().map_or(self.name, |meant| &meant.model.name);
-        if app.residents.unload(|known| matches_name(known, model)).await? {
-            return Ok(meant.map_or_else(|| self.name.to_owned(), |meant| meant.name));
-        }
-        match (app.served(model), meant) {
-            (Ok(fixed), _) => {
-                warnings.add("models that the server was started with stay loaded".to_owned());
+        let (is_unloaded, served) = (app.unload(model).await?, app.served(model));
+        match (meant, served) {
+            (Some(meant), Err(_)) => Ok(meant.name),
+            (_, Ok(fixed)) => {
+                if !is_unloaded {
+                    warnings.add("models that the server was started with stay loaded".to_owned());
+                }
                 Ok(fixed.name)
             }
-            // It is on the disk and not loaded.
-            (Err(_), Some(meant)) => Ok(meant.name),
-            (Err(unknown), None) => Err(unknown),
+            (None, Err(_)) if is_unloaded => Ok(self.name.to_owned()),
+            (None, Err(unknown)) => Err(unknown),
         }
     }
 }

@@ -22,7 +22,7 @@ pub(super) struct OllamaMessage {
     tool_call_id: Option<String>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 enum OllamaRole {
     #[serde(alias = "developer")]
@@ -43,25 +43,6 @@ struct OllamaCalled {
     name: String,
     #[serde(default)]
     arguments: Map<String, Value>,
-}
-
-/// The messages behind the system message of a name, unless they begin with their own.
-pub(super) fn with_system(mut messages: Vec<OllamaMessage>, system: String) -> Vec<OllamaMessage> {
-    let has_own = messages.first().is_some_and(|first| first.role == OllamaRole::System);
-    if !has_own && !system.is_empty() {
-        let content = Some(system);
-        let message = OllamaMessage {
-            role: OllamaRole::System,
-            content,
-            thinking: None,
-            images: None,
-            tool_calls: None,
-            tool_name: None,
-            tool_call_id: None,
-        };
-        messages.insert(0, message);
-    }
-    messages
 }
 
 /// The chat as a prompt, every message a turn. A result without the id of its call belongs to the first call of its tool

@@ -27,6 +27,8 @@ use crate::app::App;
 use crate::error::ErrorText;
 use crate::warnings;
 
+pub(crate) use options::with_preset;
+
 pub(crate) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(generate::chat))

@@ -1,6 +1,7 @@
 //! What clients ask about models: which there are, which are in memory, and what they are.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::State;
 use axum::{Extension, Json};
@@ -14,7 +15,7 @@ use crate::blocking::run_blocking;
 use crate::body::Body;
 use crate::corpora::CurrentTenant;
 use crate::error::{Result, ServerError};
-use crate::loading::Resident;
+use crate::loading::{Presence, Resident};
 use crate::openai::{loadable, names};
 use crate::pulling::{Preset, Shelf, ShelfModel, find_named};
 use crate::recall::{self, CorpusModel};
@@ -139,7 +140,9 @@ impl Described {
         if self.is_embedder {
             return vec!["embedding"];
         }
-        ["completion", "tools"].into_iter().chain(self.details.thinks.then_some("thinking")).collect()
+        let ModelDetails { thinks, infills, .. } = self.details;
+        let more = [infills.then_some("insert"), thinks.then_some("thinking")];
+        ["completion", "tools"].into_iter().chain(more.into_iter().flatten()).collect()
     }
 }
 
@@ -190,19 +193,23 @@ pub(super) async fn tags(State(app): State<App>, Extension(tenant): CurrentTenan
 #[utoipa::path(get, path = "/api/ps", tag = "Ollama", responses((status = 200, body = Value)))]
 pub(super) async fn ps(State(app): State<App>) -> Result<Json<Value>> {
     let mut models = Vec::new();
+    let expiry =
+        |time: Option<Duration>| time.map_or_else(|| NEVER.to_owned(), |time| rfc3339((since_1970() + time).as_secs()));
     for name in names(&app) {
+        let presence = app.presence(&name);
+        if presence.is_some_and(Presence::has_left) {
+            continue;
+        }
         let model = described(&app, &name).await?;
         let bytes = model.details.bytes + cache_bytes(&app, &name);
-        models.push(in_memory(&model, bytes, NEVER.to_owned()));
+        models.push(in_memory(&model, bytes, expiry(presence.and_then(|presence| presence.status()?.expires_in))));
     }
     for resident in app.residents.all() {
         let Resident { name, memory_bytes, .. } = &resident;
         let listed = loadable(&app).await?.into_iter().find(|model| model.name == *name);
         let unlisted = || ShelfModel { name: name.clone(), ..ShelfModel::default() };
         let model = on_disk(&app, listed.unwrap_or_else(unlisted));
-        let expires = resident.status().expires_in;
-        let expires = expires.map_or_else(|| NEVER.to_owned(), |time| rfc3339((since_1970() + time).as_secs()));
-        models.push(in_memory(&model, *memory_bytes, expires));
+        models.push(in_memory(&model, *memory_bytes, expiry(resident.status().expires_in)));
     }
     Ok(Json(json!({ "models": models })))
 }

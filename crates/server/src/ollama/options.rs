@@ -7,7 +7,8 @@ use utoipa::ToSchema;
 
 use crate::app::{App, random};
 use crate::error::{Result, ServerError};
-use crate::openai::params::{OneOrMany, OutputLength, in_range, output_limit, penalties};
+use crate::openai::params::{OneOrMany, OutputLength, RawParams, in_range, output_limit, penalties};
+use crate::pulling::merged;
 use crate::served::Served;
 use crate::warnings::Warnings;
 
@@ -85,7 +86,13 @@ pub(super) async fn call(
         Some(schema @ Value::Object(_)) => OutputFormat::Json(schema),
         Some(_) => return Err(ServerError::invalid("`format` is `json` or a JSON schema", "format")),
     };
-    let options = Options::read(wishes.options, warnings)?;
+    let given = wishes.options.unwrap_or_default();
+    let stops = given.get("stop").is_some_and(|stop| !stop.is_null());
+    let mut options = Options::read(Some(merged(app.preset.parameters.clone(), given)), warnings)?;
+    if !stops && output_format != OutputFormat::Text {
+        // The stop strings of a name are for free text.
+        options.stop = None;
+    }
     let context_tokens = app.caller.tokens().context_tokens(served.agent);
     if let Some(asked) = options.num_ctx.filter(|asked| usize::try_from(*asked).is_ok_and(|n| n > context_tokens)) {
         warnings.add(format!("num_ctx {asked}: the context of {} has {context_tokens} tokens", served.name));
@@ -172,6 +179,34 @@ impl Options {
             ..penalties
         })
     }
+}
+
+/// A request of OpenAI's or Anthropic's API with the options of its model's name where it says nothing. Stop strings are for
+/// free text.
+///
+/// # Errors
+/// If the name has an option that is none.
+pub(crate) fn with_preset(app: &App, request: RawParams, output_format: &OutputFormat) -> Result<RawParams> {
+    if app.preset.parameters.is_empty() {
+        return Ok(request);
+    }
+    let usual = Options::read(Some(app.preset.parameters.clone()), &Warnings::default())?;
+    let most = usual.num_predict.and_then(|tokens| usize::try_from(tokens).ok()).filter(|tokens| *tokens > 0);
+    let mut usual_stop = usual.stop.map_or_else(Vec::new, OneOrMany::into_vec);
+    usual_stop.retain(|stop| !stop.is_empty() && *output_format == OutputFormat::Text);
+    Ok(RawParams {
+        temperature: request.temperature.or(usual.temperature),
+        top_p: request.top_p.or(usual.top_p),
+        top_k: request.top_k.or(usual.top_k.map(|top_k| usize::try_from(top_k).unwrap_or(0))),
+        min_p: request.min_p.or(usual.min_p),
+        seed: request.seed.or(usual.seed),
+        usual_stop,
+        max_tokens: request.max_tokens.or(most),
+        frequency_penalty: request.frequency_penalty.or(usual.frequency_penalty),
+        presence_penalty: request.presence_penalty.or(usual.presence_penalty),
+        repetition_penalty: request.repetition_penalty.or(usual.repeat_penalty),
+        ..request
+    })
 }
 
 fn logprobs(wanted: Option<bool>, top: Option<usize>) -> Result<Option<usize>> {

@@ -23,6 +23,7 @@ use crate::admission::AdmittedJson;
 use crate::app::{App, fresh_id, since_1970};
 use crate::corpora::CurrentTenant;
 use crate::error::{Result, ServerError};
+use crate::ollama::with_preset;
 use crate::recall::{Address, find};
 use crate::served::Served;
 use crate::stream::{Framing, Sink, respond};
@@ -197,8 +198,9 @@ impl Chat {
             presence_penalty: request.presence_penalty,
             repetition_penalty: request.repetition_penalty,
             logit_bias: request.logit_bias,
+            ..RawParams::default()
         };
-        let params = params.read()?;
+        let params = with_preset(app, params, &output_format)?.read()?;
         if !params.stop.is_empty() && output_format != OutputFormat::Text {
             let message = "`stop` ends free text only; omit it or `response_format`";
             return Err(ServerError::invalid(message, "stop"));
@@ -208,7 +210,7 @@ impl Chat {
             created: since_1970().as_secs(),
             tenant: tenant.id,
             served,
-            prompt: prompt(&request.messages, offered)?.with_variables(variables),
+            prompt: prompt(&request.messages, offered)?.or_system(&app.preset.system).with_variables(variables),
             output_format,
             tools,
             params,

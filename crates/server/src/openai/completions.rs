@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
-use calls::{Call, OnText, Priority, Prompt, Reply, TenantId, Usage};
+use calls::{Call, OnText, OutputFormat, Priority, Prompt, Reply, TenantId, Usage};
 use futures_util::future::try_join_all;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -19,6 +19,7 @@ use crate::admission::AdmittedJson;
 use crate::app::{App, fresh_id, since_1970};
 use crate::corpora::CurrentTenant;
 use crate::error::{Result, ServerError};
+use crate::ollama::with_preset;
 use crate::served::Served;
 use crate::stream::{Framing, Sink, respond};
 use crate::tenant::Tenant;
@@ -58,6 +59,8 @@ struct Completion {
     tenant: TenantId,
     served: Served,
     prompts: Vec<String>,
+    /// The text behind the place to fill in.
+    suffix: Option<String>,
     params: GenerationParams,
     logprobs: Option<usize>,
     /// True if choices begin with their prompt.
@@ -70,9 +73,6 @@ struct Completion {
 const MAX_LOGPROBS: usize = 5;
 const MAX_CHOICES: usize = 128;
 const DEFAULT_OUTPUT_TOKENS: usize = 16;
-
-/// Why a text before and after the place to fill is refused.
-pub(crate) const NO_INFILL: &str = "`suffix` is not supported: this server does not fill in the middle of a text";
 
 /// Continue a text.
 #[utoipa::path(post, path = "/v1/completions", tag = "OpenAI", request_body = CompletionRequest,
@@ -109,9 +109,6 @@ impl Completion {
             let message = "`echo` returns the prompt as text, without log-probabilities: omit it or `logprobs`";
             return Err(ServerError::invalid(message, "echo"));
         }
-        if request.suffix.is_some_and(|suffix| !suffix.is_empty()) {
-            return Err(ServerError::invalid(NO_INFILL, "suffix"));
-        }
         refuse_if(request.logprobs.is_some_and(|top| top > MAX_LOGPROBS), "logprobs")?;
         let prompts = request.prompt.into_vec();
         if !(1..=MAX_CHOICES).contains(&prompts.len()) || prompts.iter().any(String::is_empty) {
@@ -128,13 +125,16 @@ impl Completion {
             seed: request.seed,
             stop: request.stop,
             n: request.n,
-            max_tokens: request.max_tokens.or(Some(DEFAULT_OUTPUT_TOKENS)),
+            max_tokens: request.max_tokens,
             frequency_penalty: request.frequency_penalty,
             presence_penalty: request.presence_penalty,
             repetition_penalty: request.repetition_penalty,
             logit_bias: request.logit_bias,
+            ..RawParams::default()
         };
-        let params = params.read()?;
+        let params = with_preset(app, params, &OutputFormat::Text)?;
+        let max_tokens = params.max_tokens.or(Some(DEFAULT_OUTPUT_TOKENS));
+        let params = RawParams { max_tokens, ..params }.read()?;
         if prompts.len() * params.n > MAX_CHOICES {
             let choices = prompts.len() * params.n;
             let message =
@@ -147,6 +147,7 @@ impl Completion {
             tenant: tenant.id,
             served,
             prompts,
+            suffix: request.suffix.filter(|suffix| !suffix.is_empty()),
             params,
             logprobs: request.logprobs,
             echo,
@@ -178,13 +179,17 @@ impl Completion {
 
     fn call(&self, choice: usize) -> Call {
         let (prompt, draw) = (&self.prompts[choice / self.params.n], choice % self.params.n);
+        let prompt = match &self.suffix {
+            None => Prompt::bare(prompt.as_str()),
+            Some(suffix) => Prompt::infill(prompt.as_str(), suffix.as_str()),
+        };
         let max_output_tokens = self.params.max_output_tokens.unwrap_or(DEFAULT_OUTPUT_TOKENS);
         Call {
             sampling: self.params.sampling_for(draw),
             priority: Priority::Interactive,
             stop: self.params.stop.clone(),
             logprobs: self.logprobs,
-            ..self.served.call("completion", Prompt::bare(prompt.as_str()), max_output_tokens)
+            ..self.served.call("completion", prompt, max_output_tokens)
         }
     }
 

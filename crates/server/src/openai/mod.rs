@@ -23,7 +23,6 @@ mod vector_stores;
 
 pub(crate) use batches::{Batches, resume as resume_batches};
 pub(crate) use chat::closing_reason;
-pub(crate) use completions::NO_INFILL;
 pub(crate) use embeddings::{at_most, shorten};
 pub(crate) use logprobs::entries as logprob_entries;
 pub(crate) use models::{loadable, names};

@@ -9,6 +9,7 @@ use crate::app::App;
 use crate::blocking::run_blocking;
 use crate::corpora::CurrentTenant;
 use crate::error::Result;
+use crate::loading::Presence;
 use crate::pulling::ShelfModel;
 use crate::recall::{self, CorpusModel};
 use crate::served::{NO_ADAPTER, agents, matches_name};
@@ -63,6 +64,7 @@ fn object(app: &App, name: &str) -> Value {
     if let Ok(served) = app.served(name) {
         object["max_model_len"] = app.caller.tokens().context_tokens(served.agent).into();
         let base = app.caller.models().base_model(served.agent);
+        object["loaded"] = (!app.residents.presence(base).has_left()).into();
         if name != base {
             object["parent"] = base.into();
         }
@@ -75,8 +77,9 @@ fn loadable_object(app: &App, model: &ShelfModel) -> Value {
     let mut object = entry(app, &model.name, &model.name);
     object["max_model_len"] = model.context_tokens.into();
     let is_meant = |name: &String| *name == model.name || Some(name) == model.alias_of.as_ref();
-    let loaded = app.residents.all().iter().any(|resident| is_meant(&resident.name)) || names(app).iter().any(is_meant);
-    object["loaded"] = loaded.into();
+    let fixed = names(app).into_iter().find(is_meant);
+    let is_here = fixed.is_some_and(|name| !app.presence(&name).is_some_and(Presence::has_left));
+    object["loaded"] = (is_here || app.residents.all().iter().any(|resident| is_meant(&resident.name))).into();
     object
 }
 

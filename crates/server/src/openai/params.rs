@@ -19,6 +19,8 @@ pub(crate) struct RawParams {
     pub min_p: Option<f32>,
     pub seed: Option<i64>,
     pub stop: Option<OneOrMany>,
+    /// The stop strings of the model's name, if the request has none.
+    pub usual_stop: Vec<String>,
     pub n: Option<usize>,
     pub max_tokens: Option<usize>,
     pub frequency_penalty: Option<f32>,
@@ -76,10 +78,15 @@ impl RawParams {
             (self.repetition_penalty, "repetition_penalty"),
         )?;
         let logit_bias = biases(self.logit_bias.unwrap_or_default())?;
-        let stop = self.stop.map_or_else(Vec::new, OneOrMany::into_vec);
-        if stop.len() > MAX_STOPS || stop.iter().any(String::is_empty) {
-            return Err(ServerError::invalid(format!("`stop` takes up to {MAX_STOPS} strings, none empty"), "stop"));
-        }
+        let stop = match self.stop.map(OneOrMany::into_vec) {
+            Some(stop) if stop.len() > MAX_STOPS || stop.iter().any(String::is_empty) => {
+                return Err(ServerError::invalid(
+                    format!("`stop` takes up to {MAX_STOPS} strings, none empty"),
+                    "stop",
+                ));
+            }
+            stop => stop.unwrap_or(self.usual_stop),
+        };
         let n = self.n.unwrap_or(1);
         if !(1..=MAX_CHOICES).contains(&n) {
             return Err(ServerError::invalid(format!("`n` must be 1 to {MAX_CHOICES}"), "n"));

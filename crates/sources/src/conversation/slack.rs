@@ -12,7 +12,9 @@ use crate::{Cause, Kind, Source, dates, encoding};
 
 /// The messages of a day in a channel.
 pub(super) fn sources(path: &str, messages: &[Record<'_>]) -> Result<Vec<Source>, Cause> {
-    let folder = Path::new(path).parent();
+    // A file by another name was taken out of its channel's folder.
+    let day = Path::new(path).file_stem().map(|day| day.to_string_lossy().into_owned()).filter(|day| is_day(day));
+    let folder = Path::new(path).parent().filter(|_| day.is_some());
     let channel = folder.and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned());
     let users = folder.and_then(Path::parent).map(|root| users(&root.join("users.json"))).unwrap_or_default();
     let mut said = Vec::new();
@@ -27,9 +29,17 @@ pub(super) fn sources(path: &str, messages: &[Record<'_>]) -> Result<Vec<Source>
             said.push(Said { id: (said.len() + 1).to_string(), speaker: speaker(message, &users)?, text, time });
         }
     }
-    let time = Path::new(path).file_stem().map(|day| day.to_string_lossy().into_owned());
+    let first = || messages.first()?.label("ts").ok()?.map(|time| dates::minute_of(&time));
+    let time = day.or_else(first);
     let session = Session { number: 0, title: channel.clone(), time, said };
     Ok(vec![laid_out(path, Kind::Conversation, channel, vec![session])?])
+}
+
+/// Whether a file's name is that of a day: `2024-05-01`.
+fn is_day(name: &str) -> bool {
+    let digits = |part: &str, count: usize| part.len() == count && part.bytes().all(|byte| byte.is_ascii_digit());
+    let mut parts = name.split('-');
+    [4, 2, 2].into_iter().all(|count| parts.next().is_some_and(|part| digits(part, count))) && parts.next().is_none()
 }
 
 fn speaker(message: &Record<'_>, users: &HashMap<String, String>) -> Result<String, Cause> {

@@ -121,6 +121,16 @@ fn slacks_days_name_their_channel_and_users() {
 }
 
 #[test]
+fn a_file_of_slack_by_another_name_has_no_channel() {
+    let messages = br#"[{"type": "message", "user": "U1", "ts": "1714557753.000200", "text": "Hi"}]"#;
+    let source = read_one("30.json", messages);
+    assert_eq!(source.title, None, "the folder is none of Slack's");
+    let text = "=== SESSION 0 - Dialogue Time(available to answer questions): 2024-05-01 10:02 UTC ===\n\n\
+        U1 (1): Hi";
+    assert_eq!(source.text, text);
+}
+
+#[test]
 fn damaged_exports_say_where() {
     let check = |name, json: &str, expect: &str| assert_eq!(complaint(name, json.as_bytes()), expect);
     check(

@@ -43,6 +43,25 @@ fn a_workbook_gives_a_section_for_each_sheet_with_rows_and_dates() {
 }
 
 #[test]
+fn a_formula_that_no_program_has_computed_is_shown_itself() {
+    let sheet = "<worksheet><row><c r='A1' t='str'><v>sum</v></c></row><row><c r='A2'><f>B2*2 &amp; \"x\"</f><v></v></c></row>\
+        <row><c r='A3'><f>1+1</f><v>2</v></c></row></worksheet>";
+    let source = read_one(
+        "a.xlsx",
+        &archive(&[
+            RELATIONS,
+            ("word/document2.xml", WORKBOOK),
+            ("word/_rels/document2.xml.rels", PARTS),
+            ("word/strings.xml", STRINGS),
+            ("word/styles.xml", STYLES),
+            ("word/s1.xml", sheet),
+            ("word/s2.xml", "<worksheet/>"),
+        ]),
+    );
+    assert!(source.text.ends_with("sum\n=B2*2 & \"x\"\n2"), "{}", source.text);
+}
+
+#[test]
 fn files_of_the_libraries_are_read() {
     fn check(name: &str, title: Option<&str>, sections: &[&str], text: &str) {
         let sources = read(&fixture(name), &ReadOptions::default()).unwrap();

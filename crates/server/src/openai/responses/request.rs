@@ -16,6 +16,7 @@ use super::output::Frame;
 use super::tools::{self, Offer, ResponseToolChoice};
 use crate::app::{App, fresh_id, since_1970};
 use crate::error::{Result, ServerError};
+use crate::ollama::with_preset;
 use crate::recall::{Address, CorpusModel, Question, Wishes, warn_of_unused};
 use crate::tenant::Tenant;
 use crate::warnings::Warnings;
@@ -154,7 +155,7 @@ impl ResponseRequest {
             max_tokens: self.max_output_tokens,
             ..RawParams::default()
         };
-        let params: GenerationParams = params.read()?;
+        let params: GenerationParams = with_preset(app, params, &output_format)?.read()?;
         let thinking_tokens = thinking::budget(self.reasoning.and_then(|reasoning| reasoning.effort), &Map::new())?;
         let input = self.input.into_items()?;
         let all: Vec<&Value> = earlier.iter().chain(&input).collect();
@@ -189,7 +190,8 @@ impl ResponseRequest {
                 tenant: tenant.id,
                 output_format,
                 tools: offer.tool_use,
-                ..served.call("response", prompt.with_tools(offer.functions), 1)
+                stop: params.stop.clone(),
+                ..served.call("response", prompt.or_system(&app.preset.system).with_tools(offer.functions), 1)
             };
             call.limits.thinking_tokens = thinking_tokens;
             let length = params.max_output_tokens.map_or(OutputLength::Default, OutputLength::Tokens);

@@ -1,0 +1,85 @@
+//! Language models that leave memory and come back under the same engine.
+
+mod tiny;
+
+use std::sync::{Mutex, mpsc};
+use std::time::Duration;
+
+use calls::{Agent, Call, CallError, Caller, ModelInfo, ModelState, OnText, Status, Tokens};
+use candle_core::Device;
+use engine::{Config, Engine, StartError};
+use models::LanguageModel;
+use tiny::{ask, run};
+
+fn state(engine: &Engine) -> ModelState {
+    engine.state().remove(0)
+}
+
+#[test]
+fn an_unloaded_model_refuses_calls_and_answers_as_before_once_it_is_loaded_again() {
+    let model = tiny::model("unloading", |tokenizer| tokenizer);
+    let path = model.source.path.clone();
+    let engine = tiny::start(model, Config { kv_tokens: 2048, ..Config::default() });
+    let call = ask("The sea is wide", 12);
+    let text = run(engine.call(call.clone())).unwrap().text;
+    let before = state(&engine);
+    assert!(before.total_pages == 64 && before.steps > 0, "{before:?}");
+
+    assert!(engine.unload(0).unwrap());
+    assert!(engine.unload(0).unwrap(), "it is unloaded already");
+    let refused = run(engine.call(call.clone())).unwrap_err();
+    assert!(matches!(refused, CallError::NoModel { .. }), "{refused}");
+    let unloaded = state(&engine);
+    assert_eq!((unloaded.total_pages, unloaded.cached_pages), (0, 0));
+    assert!(unloaded.steps >= before.steps, "its counts stay: {unloaded:?}");
+    assert!(engine.is_alive() && engine.prompt_tokens(&call) > 12, "calls can still be prepared");
+    assert_eq!(engine.model(Agent::Responder), "tiny");
+
+    let load = || LanguageModel::load(&path, &Device::Cpu).unwrap();
+    engine.load_again(0, load(), &[]).unwrap();
+    let reply = run(engine.call(call)).unwrap();
+    assert_eq!((reply.text, reply.usage.cached_tokens), (text, 0));
+    let after = state(&engine);
+    assert!(after.total_pages == before.total_pages && after.steps > unloaded.steps, "{after:?}");
+    engine.load_again(0, load(), &[]).unwrap();
+    assert!(state(&engine).cached_pages > 0, "a model that is loaded stays as it is");
+}
+
+#[test]
+fn a_model_that_has_changed_is_not_loaded_again() {
+    let engine = tiny::start(tiny::model("changed", |tokenizer| tokenizer), Config::default());
+    assert!(engine.unload(0).unwrap());
+    let other = tiny::model("changed-since", |tokenizer| tokenizer);
+    let refused = engine.load_again(0, other, &[]).unwrap_err();
+    assert!(matches!(&refused, StartError::Changed { .. }), "{refused}");
+    assert_eq!(refused.to_string(), "the files of tiny have changed since the engine was started");
+    assert!(matches!(run(engine.call(ask("The sea", 2))), Err(CallError::NoModel { .. })));
+}
+
+#[test]
+fn a_model_is_not_unloaded_while_a_call_runs() {
+    let engine = tiny::start(tiny::model("in-use", |tokenizer| tokenizer), Config::default());
+    let (begun, has_begun) = mpsc::channel();
+    let (go_on, may_go_on) = mpsc::channel::<()>();
+    let may_go_on = Mutex::new(may_go_on);
+    // The engine's thread waits at the first text.
+    let on_text = Some(OnText::new(move |_| {
+        let _ = begun.send(());
+        let _ = may_go_on.lock().unwrap().recv_timeout(Duration::from_secs(60));
+    }));
+    let calling = std::thread::spawn({
+        let engine = engine.clone();
+        move || run(engine.call(Call { on_text, ..ask("The sea is wide", 24) }))
+    });
+    has_begun.recv().unwrap();
+    let unloading = std::thread::spawn({
+        let engine = engine.clone();
+        move || engine.unload(0)
+    });
+    // The request to unload is sent meanwhile.
+    std::thread::sleep(Duration::from_millis(200));
+    drop(go_on);
+    assert!(!unloading.join().unwrap().unwrap());
+    assert!(calling.join().unwrap().is_ok());
+    assert!(engine.unload(0).unwrap());
+}

@@ -1,0 +1,98 @@
+//! The language models that an engine was started with: each leaves memory and comes back.
+
+use anyhow::{Context, Result};
+use engine::Engine;
+use models::{Footprint, LanguageModel, LoadOptions};
+
+use crate::adapters::{self, Assigned};
+use crate::device::Computing;
+use crate::failure::refusal;
+use crate::fetching::path_of;
+use crate::flags::{GlobalFlags, ModelFlags};
+use crate::loader::{default_kv_tokens, precision_of};
+use crate::memory_budget;
+use crate::plan::{Place, Plan};
+
+/// The language models of an engine, by index.
+pub struct StandingModels {
+    engine: Engine,
+    flags: ModelFlags,
+    global: GlobalFlags,
+    /// Names with what they take.
+    footprints: Vec<(String, Footprint)>,
+    kv_tokens: usize,
+    place: Place,
+    is_cpu: bool,
+}
+
+impl std::fmt::Debug for StandingModels {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(&self.footprints).finish()
+    }
+}
+
+impl StandingModels {
+    /// The models of an engine that was started with these flags.
+    ///
+    /// # Errors
+    /// If their files cannot be read.
+    pub fn of(engine: &Engine, flags: &ModelFlags, global: &GlobalFlags) -> Result<StandingModels> {
+        let assigned = Assigned::of(flags)?;
+        let mut footprints = Vec::new();
+        for (typed, name) in assigned.models.iter().zip(engine.language_models()) {
+            let footprint = Footprint::of(&path_of(typed, global)?, options(flags));
+            footprints.push((name, footprint.with_context(|| format!("cannot measure {typed}"))?));
+        }
+        let device = Computing::of(global)?.device;
+        let place = if device.is_cuda() { Place::Gpu } else { Place::Shared };
+        let kv_tokens = global.kv_tokens.unwrap_or(default_kv_tokens(footprints.iter().map(|(_, model)| model)));
+        // A GPU's memory decides otherwise.
+        let kv_tokens = if device.is_cuda() { engine.kv_tokens() } else { kv_tokens };
+        let (engine, flags, global, is_cpu) = (engine.clone(), flags.clone(), global.clone(), device.is_cpu());
+        Ok(StandingModels { engine, flags, global, footprints, kv_tokens, place, is_cpu })
+    }
+
+    /// The names of the models, with the bytes that each takes.
+    pub fn models(&self) -> Vec<(String, u64)> {
+        let bytes = |(name, footprint): &(String, Footprint)| {
+            let footprint = if self.is_cpu { *footprint } else { footprint.on_gpu() };
+            let models = &[(name.clone(), footprint)];
+            Plan { models, embedder: None, kv_tokens: self.kv_tokens, place: self.place, memory: 0 }.needed()
+        };
+        self.footprints.iter().map(|model| (model.0.clone(), bytes(model))).collect()
+    }
+
+    /// Gives the memory of a model back.
+    ///
+    /// # Errors
+    /// If calls of it run.
+    pub fn unload(&self, model: usize) -> Result<()> {
+        if !self.engine.unload(model)? {
+            let name = &self.footprints[model].0;
+            return Err(refusal(format!("the model {name} is in use"), "try again when its calls have ended"));
+        }
+        memory_budget::release(&self.global);
+        Ok(())
+    }
+
+    /// Loads a model again, with its adapters.
+    ///
+    /// # Errors
+    /// If it does not fit into the memory that is free now, or has changed since the start.
+    pub fn load(&self, model: usize) -> Result<()> {
+        let assigned = Assigned::of(&self.flags)?;
+        let (typed, standing) = (assigned.models[model], &self.footprints[model]);
+        let loading = || format!("cannot load {typed} again");
+        let computing = Computing::of(&self.global)?;
+        memory_budget::check(&computing.device, std::slice::from_ref(standing), None, self.kv_tokens)?;
+        let path = path_of(typed, &self.global)?;
+        let language =
+            LanguageModel::load_on(&path, options(&self.flags), &*computing.backend).with_context(loading)?;
+        let adapters = adapters::of_model(&self.flags, &standing.0, &language, &self.global)?;
+        self.engine.load_again(model, language, &adapters).with_context(loading)
+    }
+}
+
+fn options(flags: &ModelFlags) -> LoadOptions {
+    LoadOptions { precision: precision_of(flags.quantise), yarn: flags.yarn }
+}
