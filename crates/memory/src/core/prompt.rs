@@ -5,7 +5,8 @@ use std::borrow::Cow;
 use calls::{Prompt, Stability, schema};
 use serde_json::Value;
 
-use crate::core::settings::{Layout, Settings};
+use crate::core::method::Settings;
+use crate::core::settings::Layout;
 
 /// An agent's instructions: its task and inputs, then its rules and its output.
 #[derive(Debug, Clone, Copy)]

@@ -50,15 +50,15 @@ use futures_util::future::LocalBoxFuture;
 use serde_json::{Map, Value};
 use store::{Corpus, Layer, Writer};
 
+use crate::core::about::{About, Paper};
 use crate::core::access::Access;
 use crate::core::embed::{ABSTRACT, Indexed, embed, without_vectors};
 use crate::core::error::Result;
-use crate::core::method::{About, Method, Paper};
+use crate::core::method::{Method, Settings};
 use crate::core::options::OptionSpec;
 use crate::core::outcome::Answer;
 use crate::core::preparation::{Missing, Progress};
 use crate::core::session::Session;
-use crate::core::settings::Settings;
 
 pub use memorizer::memorise;
 pub use notes::Research;

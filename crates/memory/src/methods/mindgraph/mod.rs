@@ -67,15 +67,15 @@ use futures_util::future::LocalBoxFuture;
 use serde_json::{Map, Value};
 use store::{Corpus, Writer};
 
+use crate::core::about::{About, Paper};
 use crate::core::access::Access;
 use crate::core::error::Result;
 use crate::core::graph_view::GraphKind;
-use crate::core::method::{About, Method, Paper};
+use crate::core::method::{Method, Settings};
 use crate::core::options::{self, OptionSpec};
 use crate::core::outcome::Answer;
 use crate::core::preparation::{Missing, Progress};
 use crate::core::session::Session;
-use crate::core::settings::Settings;
 
 pub use crate::core::outcome::Confidence;
 pub use builder::build;

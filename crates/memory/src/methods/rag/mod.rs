@@ -10,18 +10,18 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use store::{Corpus, Layer, Writer};
 
+use crate::core::about::About;
 use crate::core::access::Access;
 use crate::core::answer;
 use crate::core::embed::{Indexed, embed, without_vectors};
 use crate::core::error::Result;
 use crate::core::evidence::{Item, budget, pack};
 use crate::core::library::Library;
-use crate::core::method::{About, Method};
+use crate::core::method::{Method, Settings};
 use crate::core::options::{self, OptionKind, OptionSpec, Stage};
 use crate::core::outcome::Answer;
 use crate::core::preparation::{Missing, Progress};
 use crate::core::session::Session;
-use crate::core::settings::Settings;
 use crate::core::span;
 
 /// The method.
