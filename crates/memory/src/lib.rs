@@ -26,7 +26,7 @@ pub use crate::core::follow_up::{Turn, search_query, standalone};
 pub use crate::core::ingest::{Added, add, add_text};
 pub use crate::core::library::Library;
 pub use crate::core::method::{Choice, Method, Session, Settings};
-pub use crate::core::options::{OptionKind, OptionSet, OptionSpec, Stage};
+pub use crate::core::options::{MethodOptions, OptionKind, OptionSet, OptionSpec, Stage};
 pub use crate::core::outcome::{Answer, Confidence, Statement, Support};
 pub use crate::core::preparation::{Missing, Prepared, Progress};
 pub use crate::core::profile::Profile;

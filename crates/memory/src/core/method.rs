@@ -13,7 +13,7 @@ use crate::core::about::About;
 use crate::core::access::Access;
 use crate::core::error::Result;
 use crate::core::graph_view::GraphKind;
-use crate::core::options::{OptionSet, OptionSpec};
+use crate::core::options::{MethodOptions, OptionSet, OptionSpec};
 use crate::core::outcome::Answer;
 use crate::core::preparation::{Missing, Progress};
 use crate::core::profile::Profile;
@@ -31,21 +31,8 @@ pub trait Method: Send + Sync {
     fn about(&self) -> &'static About;
 
     /// The options that a user may set.
-    fn option_specs(&self) -> &'static [OptionSpec] {
-        &[]
-    }
-
-    /// Its options as they are set, by name.
-    fn options(&self, _settings: &Settings) -> Map<String, Value> {
-        Map::new()
-    }
-
-    /// Sets options by name; names that the method does not have are left to other methods.
-    ///
-    /// # Errors
-    /// Names the option whose value is invalid; the settings are unchanged then.
-    fn set_options(&self, _changes: &Map<String, Value>, _settings: &mut Settings) -> std::result::Result<(), String> {
-        Ok(())
+    fn own_options(&self) -> MethodOptions {
+        MethodOptions::NONE
     }
 
     /// The flags with which `ingest` prepares a corpus for these settings, beside the method's name; a hint to users.
@@ -113,6 +100,30 @@ pub trait Method: Send + Sync {
     /// The graph that it makes of a corpus, if it makes one.
     fn graph(&self) -> Option<&'static GraphKind> {
         None
+    }
+}
+
+impl dyn Method {
+    /// The documentation of its options.
+    pub fn option_specs(&self) -> &'static [OptionSpec] {
+        self.own_options().specs
+    }
+
+    /// Its options as they are set, by name.
+    pub fn options(&self, settings: &Settings) -> Map<String, Value> {
+        (self.own_options().values)(&settings.method_options)
+    }
+
+    /// Sets options by name; names that the method does not have are left to other methods.
+    ///
+    /// # Errors
+    /// Names the option whose value is invalid; the settings are unchanged then.
+    pub fn set_options(
+        &self,
+        changes: &Map<String, Value>,
+        settings: &mut Settings,
+    ) -> std::result::Result<(), String> {
+        (self.own_options().change)(changes, &mut settings.method_options)
     }
 }
 
