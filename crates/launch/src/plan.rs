@@ -7,7 +7,6 @@ use models::{Footprint, PAGE_TOKENS};
 
 use crate::failure::refusal;
 
-pub use crate::memory_budget::free_bytes;
 pub use engine::MIN_KV_TOKENS;
 
 /// Models on one device.
