@@ -30,7 +30,6 @@ pub use crate::core::options::{MethodOptions, OptionKind, OptionSet, OptionSpec,
 pub use crate::core::outcome::{Answer, Confidence, Statement, Support};
 pub use crate::core::preparation::{Missing, Prepared, Progress};
 pub use crate::core::profile::Profile;
-pub use crate::core::random::Random;
 pub use crate::core::run::{ask, choose, missing, prepare, prepared};
 pub use crate::core::search::{SearchTool, search};
 pub use crate::core::settings::{AnswerForm, Layout};
@@ -38,3 +37,4 @@ pub use crate::core::suggest::{Suggestion, suggest};
 pub use crate::core::trace::{Endings, Event, HitRecord, ScoreRecord, Trace};
 pub use crate::core::{graph_view, paging, study};
 pub use methods::{ask_what_is_ready, auto, comorag, direct, gam, memcot, mindgraph, rag};
+pub use random::Random;

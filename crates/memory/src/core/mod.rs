@@ -27,7 +27,6 @@ pub(crate) mod preparation;
 pub(crate) mod profile;
 pub(crate) mod prompt;
 pub(crate) mod quotable;
-pub(crate) mod random;
 pub(crate) mod reader;
 pub(crate) mod run;
 pub(crate) mod search;

@@ -11,13 +11,13 @@ use std::ops::Range;
 
 use calls::{Agent, Call, OutputFormat, Prompt, Sampling, Stability, reading};
 use futures_util::future::try_join_all;
+use random::Random;
 use serde_json::{Value, json};
 use store::Corpus;
 
 use crate::core::cloze;
 use crate::core::error::Result;
 use crate::core::profile::Profile;
-use crate::core::random::Random;
 use crate::core::reader::reading_call;
 use crate::core::session::{Ask, Session};
 use crate::grounding::{self, Shape, content_words, normal_form};
