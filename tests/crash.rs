@@ -268,7 +268,7 @@ fn change(mut out: impl BufRead) -> Option<()> {
     out.read_line(&mut line).ok()?;
     let address = line.trim().strip_prefix("memlocal listens on http://")?.to_owned();
     let documents = "/v1/corpora/crash/documents";
-    // Jobs of a killed server go on by themselves.
+    // Jobs of a killed server resume by themselves.
     wait_for_jobs(&address)?;
     let listed = request(&address, "GET", documents, "")?;
     let id_of = |wanted: &str| {

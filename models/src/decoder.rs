@@ -97,7 +97,7 @@ pub struct KvCache {
 pub enum KvPrecision {
     #[default]
     F16,
-    /// On a card only.
+    /// On a GPU only.
     Bf16,
     /// On the processor only.
     F32,
@@ -163,7 +163,7 @@ impl KvCache {
     /// If there is no such page.
     pub fn read_page(&self, page: usize, out: &mut Vec<u8>) -> Result<()> {
         for layer in &self.layers {
-            // Off a card comes the whole storage that a view is a part of.
+            // A copy from a GPU is of the whole storage that a view is a part of.
             let values = layer.narrow(0, page, 1)?.force_contiguous()?.flatten_all()?;
             match layer.dtype() {
                 DType::F16 => out.extend(values.to_vec1::<f16>()?.iter().flat_map(|x| x.to_le_bytes())),
@@ -249,7 +249,7 @@ impl Output {
     /// # Errors
     /// If there is no such row.
     pub fn row(&self, row: usize) -> Result<Option<Vec<f32>>> {
-        // Off a card comes the whole storage that a view is a part of.
+        // A copy from a GPU is of the whole storage that a view is a part of.
         let logits = self.logits.narrow(0, row, 1)?.force_contiguous()?.flatten_all()?.to_vec1::<f32>()?;
         Ok(logits.iter().all(|logit| !logit.is_nan()).then_some(logits))
     }
@@ -348,7 +348,7 @@ impl Decoder {
             [] => head.product(&last, None, Epilogue::None)?,
             wanted => head.product_some(&last, wanted)?,
         }; // [R, V]
-        // The sums are waited for once a card has been given the rest as well.
+        // Waits for the sums after the rest has been submitted to the GPU as well.
         Ok(Output { logits, finite: finite()? })
     }
 }

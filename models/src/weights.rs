@@ -118,7 +118,7 @@ impl Weights {
     }
 
     /// The same weights, with packed ones beside the checkpoint used where they are there and otherwise gathered for
-    /// [`Weights::keep_packed`]. Only the processor multiplies packed weights: for a card nothing is looked for or kept.
+    /// [`Weights::keep_packed`]. Only the CPU multiplies packed weights: for a GPU none are looked for or kept.
     ///
     /// # Errors
     /// If packed weights in a bundle were altered.

@@ -1,4 +1,4 @@
-//! Every kernel against its reference on the processor: fresh random inputs, outputs filled with NaN before the kernel runs.
+//! Every kernel against its reference on the CPU: fresh random inputs, outputs filled with NaN before the kernel runs.
 
 use anyhow::{Context, Result};
 use candle_core::quantized::QTensor;
@@ -51,7 +51,7 @@ pub fn check(report: &mut Report, device: &Device) -> Result<()> {
     Ok(())
 }
 
-/// Compares what an operation gives on the card with what it gives on the processor.
+/// Compares an operation's output on the GPU with that on the CPU.
 fn compare(
     report: &mut Report,
     device: &Device,
@@ -173,7 +173,7 @@ fn products(report: &mut Report, device: &Device, seed: u64) {
     }
 }
 
-/// The same weights for the processor and on the card.
+/// The same weights for the CPU and on the GPU.
 fn weights(format: Format, (n, k): (usize, usize), device: &Device, seed: u64) -> Result<(Weight, Weight)> {
     let weights = On { device: &Device::Cpu, to: DType::F32 }.noise(seed, &[n, k])?;
     let dtype = format.candle_type().with_context(|| format!("candle does not quantise to {format:?}"))?;

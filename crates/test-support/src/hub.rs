@@ -104,7 +104,7 @@ impl Hub {
         self.state.lock().unwrap().files.insert(name.to_owned(), answer);
     }
 
-    /// Wants this token from now on.
+    /// Requires this token from now on.
     pub fn close(&self, token: &str) {
         self.state.lock().unwrap().token = Some(token.to_owned());
     }

@@ -133,7 +133,7 @@ impl<'a> Run<'a> {
             optimiser.parameters = restored;
             optimiser.store(&lora.variables())?;
             rows = curve::read(&options.folder, before.step);
-            say(&format!("goes on after step {}", before.step));
+            say(&format!("resumes after step {}", before.step));
             position = before;
         }
         let held_out = held_out.map_or_else(Vec::new, |held_out| {

@@ -26,6 +26,11 @@ const REJECTED: &[(&str, &str)] = &[
     ("goes away", "disconnects, is dropped"),
     ("taken up again", "resumed"),
     ("take up again", "resume"),
+    ("goes on", "continues, resumes"),
+    ("going on", "continuing"),
+    ("the card", "the GPU"),
+    ("a card", "a GPU"),
+    ("the way round", "workaround"),
 ];
 
 /// Extensions of the files that are checked.

@@ -135,7 +135,7 @@ impl Residents {
         .await?;
         self.make_room(&shelf, &model, fixed).await?;
         let this = Arc::clone(self);
-        // The load goes on if the client disconnects.
+        // The load continues if the client disconnects.
         let loading = tokio::spawn(async move {
             let _turn = turn;
             let started = Instant::now();
