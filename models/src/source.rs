@@ -150,7 +150,7 @@ pub fn files_of(path: &Path) -> Result<Vec<PathBuf>> {
 /// The files that a checkpoint is loaded from, in the order of their names.
 fn loaded(path: &Path) -> Result<Vec<PathBuf>> {
     if files::is_file(path) {
-        return Ok(crate::weights::shard_paths(path));
+        return Ok(crate::shards::shard_paths(path));
     }
     let io = |source| ModelError::Io { path: path.to_owned(), source };
     let mut paths = files::in_folder(path).map_err(io)?;
