@@ -24,6 +24,7 @@ mod report;
 mod restart;
 mod service;
 mod soak;
+mod soak_client;
 mod suite;
 mod workload;
 
