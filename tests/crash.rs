@@ -225,7 +225,7 @@ enum Stage {
 
 const STAGES: [Stage; 4] = [Stage::Ingest, Stage::Serve, Stage::Ask, Stage::Remove];
 
-/// When a process is killed: after so many calls and so long, and a moment later.
+/// When a process is killed: after a number of calls and a time, and a moment later.
 struct Moment {
     calls: usize,
     after: Duration,

@@ -168,7 +168,7 @@ impl LanguageModel {
     /// Loads a `.gguf` file, or a folder with `config.json`, safetensors and `tokenizer.json`.
     ///
     /// # Errors
-    /// Any [`ModelError`]; a checkpoint without a chat template cannot be asked anything.
+    /// Any [`ModelError`]; a checkpoint without a chat template cannot serve chats.
     pub fn load(path: &Path, device: &Device) -> Result<LanguageModel> {
         Self::load_with(path, LoadOptions::default(), device)
     }

@@ -115,12 +115,12 @@ impl Batch<'_> {
     }
 }
 
-/// What a batch comes to.
+/// The result of a batch.
 #[derive(Debug)]
 pub struct Output {
     /// `[R, V]`: logits of the batch's `logit_rows`.
     pub logits: Tensor,
-    /// `[N]`: false for rows with NaN or infinity; their keys and values are of no use.
+    /// `[N]`: false for rows with NaN or infinity; their keys and values are invalid.
     pub finite: Vec<bool>,
 }
 
@@ -321,7 +321,7 @@ impl FeedForward {
         }
     }
 
-    /// The residual `hidden: [N, H]` plus what the normalised rows `x: [N, H]` come to.
+    /// The residual `hidden: [N, H]` plus the feed-forward output for the normalised rows `x: [N, H]`.
     fn forward(&self, hidden: &Tensor, x: &Tensor, block: Block<'_>) -> Result<Tensor> {
         let (gate_up, down) = match self {
             FeedForward::Dense { gate_up, down } => (gate_up, down),

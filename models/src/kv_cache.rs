@@ -55,7 +55,7 @@ impl KvCache {
         Ok(KvCache { layers: (0..spec.layers).map(layer).collect::<candle_core::Result<_>>()? })
     }
 
-    /// The pages of each layer: `[pages, 2·32·K·D]`. What is where in a page is up to the network that fills it.
+    /// The pages of each layer: `[pages, 2·32·K·D]`. The network that fills a page determines its layout.
     pub fn layers(&self) -> &[Tensor] {
         &self.layers
     }

@@ -14,7 +14,7 @@ use crate::weights::Precision;
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct LoadOptions {
     pub precision: Precision,
-    /// Reach so many times the checkpoint's context by YaRN (arXiv 2309.00071). It changes short texts too, a little.
+    /// Extend the checkpoint's context by this factor with YaRN (arXiv 2309.00071), which changes results on short texts slightly too.
     pub yarn: Option<f32>,
 }
 

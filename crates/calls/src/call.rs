@@ -242,7 +242,7 @@ pub struct Call {
     pub on_text: Option<OnText>,
     /// Free text ends before the first of these; what may be the beginning of one is not sent to `on_text` yet.
     pub stop: Vec<String>,
-    /// Say how likely every token was, and so many others in its place.
+    /// Report the log-probability of every token, and of this many alternatives to it.
     pub logprobs: Option<usize>,
     /// With which adapter.
     pub adapter: AdapterChoice,

@@ -178,7 +178,7 @@ fn live(seed: u64, operations: usize) {
         scheduler.check_integrity().unwrap_or_else(|broken| panic!("seed {seed}: {broken}"));
     }
     [0, 1].into_iter().for_each(|pin| scheduler.unpin(PinId(pin)));
-    // Everything that is left comes to an end.
+    // All remaining requests end.
     for _ in 0..100_000 {
         if expected.is_empty() {
             break;

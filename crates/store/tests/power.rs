@@ -18,7 +18,7 @@ mod disk;
 
 const CUTS: usize = 1;
 const EVERY: usize = 17;
-/// With one image in so many, the work is continued to its end.
+/// For one of this many images the work is continued to its end.
 const WHOLE: usize = 8;
 const SECRET: &str = "the third stone hides the key";
 

@@ -31,6 +31,8 @@ const REJECTED: &[(&str, &str)] = &[
     ("the card", "the GPU"),
     ("a card", "a GPU"),
     ("the way round", "workaround"),
+    ("so many", "this number of, name the parameter"),
+    ("in vain", "without a result"),
 ];
 
 /// Extensions of the files that are checked.

@@ -15,7 +15,7 @@ use super::quantised::{QuantisedProducts, quantised_products};
 use super::tensors::{lookup, to_bf16};
 use crate::matmul::{Format, MatrixError};
 
-/// Products of so many rows go to our own kernel and not to cuBLAS.
+/// Products of at most this many rows go to our own kernel and not to cuBLAS.
 const FEW_ROWS: usize = 4;
 /// Bytes that a lane of that kernel reads at once, from where they are aligned.
 const ALIGNED: u64 = 16;

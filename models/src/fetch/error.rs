@@ -11,7 +11,7 @@ use thiserror::Error;
 use super::SourceUsed;
 use crate::manifest::Sha256Hex;
 
-/// One source that was asked in vain.
+/// One source that did not have the model.
 #[derive(Debug)]
 pub struct Attempt {
     /// The source.

@@ -83,7 +83,7 @@ impl Installation {
         Ok(ReceiptFile { role: spec.role, name: spec.name.clone(), bytes: found.bytes, sha256: found.sha256 })
     }
 
-    /// Takes away the folders that were made in vain. Those that hold something for the next try stay.
+    /// Removes the folders that are still empty. Those with files for the next try stay.
     pub fn abandon(self) {
         remove_if_empty(&self.incoming());
         self.slot.remove_if_empty(&self.models_dir);

@@ -179,7 +179,7 @@ impl Session<'_> {
 /// Tokens of a thought (GAM's released code: 2,048 for thought and reply together).
 const MAX_THINKING_TOKENS: usize = 1024;
 
-/// The minimum tokens of a thought; a context that has no room for so many has room for none.
+/// The minimum tokens of a thought; in a context without room for them there is none.
 const MIN_THINKING_TOKENS: usize = 64;
 
 /// The minimum temperature at which a reply that repeated itself is sampled again.

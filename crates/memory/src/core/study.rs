@@ -28,18 +28,18 @@ const READ: &str = "study.read";
 /// Blocks that are shorter, in bytes, have too little context for a question.
 const SHORTEST_BLOCK: usize = 60;
 
-/// One block in so many is held out.
+/// Of this many blocks one is held out.
 const HELD_OUT: usize = 10;
 
 /// The minimum F1 between the span and what the reader reads.
 const MIN_AGREEMENT: f64 = 0.8;
 
-/// One example in so many with the answer has distractors beside its block.
+/// Of this many examples with the answer one has distractors beside its block.
 const DISTRACTED: usize = 3;
 
 const DISTRACTORS: usize = 2;
 
-/// One question in so many has an example whose block does not hold the answer, about as in the training of the model's own
+/// Of this many questions one has an example whose block does not hold the answer, about as in the training of the model's own
 /// reader: with more, readers abstain too often.
 const WITHOUT_ANSWER: usize = 4;
 
