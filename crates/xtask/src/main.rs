@@ -28,7 +28,25 @@ const QUICK: [(&str, &[&str]); 2] = [
     ("the formatting", &["fmt", "--check"]),
     (
         "the tests of logic",
-        &["test", "-p", "calls", "-p", "scheduler", "-p", "sources", "-p", "store", "-p", "memory", "-p", "remote"],
+        &[
+            "test",
+            "-p",
+            "bundle",
+            "-p",
+            "calls",
+            "-p",
+            "memory",
+            "-p",
+            "random",
+            "-p",
+            "remote",
+            "-p",
+            "scheduler",
+            "-p",
+            "sources",
+            "-p",
+            "store",
+        ],
     ),
 ];
 
