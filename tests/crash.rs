@@ -225,7 +225,7 @@ enum Stage {
 
 const STAGES: [Stage; 4] = [Stage::Ingest, Stage::Serve, Stage::Ask, Stage::Remove];
 
-/// When a process is killed: after so many calls and so long, and a moment later.
+/// When a process is killed: after a number of calls and a time, and a moment later.
 struct Moment {
     calls: usize,
     after: Duration,
@@ -268,7 +268,7 @@ fn change(mut out: impl BufRead) -> Option<()> {
     out.read_line(&mut line).ok()?;
     let address = line.trim().strip_prefix("memlocal listens on http://")?.to_owned();
     let documents = "/v1/corpora/crash/documents";
-    // Jobs of a killed server go on by themselves.
+    // Jobs of a killed server resume by themselves.
     wait_for_jobs(&address)?;
     let listed = request(&address, "GET", documents, "")?;
     let id_of = |wanted: &str| {

@@ -93,7 +93,7 @@ fn a_folder_that_may_not_be_written_is_named() {
     ) else {
         return;
     };
-    assert_eq!(said.out, "c: 1 document, 1 page\n0\n1\n1\n1\n", "reading goes on: {said:?}");
+    assert_eq!(said.out, "c: 1 document, 1 page\n0\n1\n1\n1\n", "reading continues: {said:?}");
     assert!(said.err.contains("error: no permission to open or change disk/data/corpora/"), "{}", said.err);
     let hint = "hint: choose a folder that you may write to: --data-dir FOLDER, or MEMLOCAL_HOME\n";
     assert_eq!(said.err.matches(hint).count(), 3, "{}", said.err);

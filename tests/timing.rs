@@ -18,7 +18,7 @@ const REQUESTS: usize = 1000;
 /// Rounds between two controls.
 const CONTROL_EVERY: usize = 5;
 const WORDS: usize = 64;
-/// A test fails by chance once in so many runs.
+/// The probability that a test fails by chance.
 const CHANCE: f64 = 1e-3;
 
 const VOCABULARY: [&str; 16] = [

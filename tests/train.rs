@@ -65,7 +65,7 @@ fn an_adapter_is_trained_used_refused_for_others_and_deleted() {
 
     let done = home.run(&TRAIN);
     assert_eq!(done.code, 0, "{done:?}");
-    assert!(done.err.starts_with("going on with the questions that were written before\n"), "{}", done.err);
+    assert!(done.err.starts_with("continuing with the questions that were written before\n"), "{}", done.err);
     assert!(done.err.contains("step 2 of 2: ") && !done.err.contains("to write"), "{}", done.err);
     let lines: Vec<&str> = done.out.lines().collect();
     assert!(lines[0].ends_with(" held out") && lines[1].starts_with("before: exact "), "{lines:?}");

@@ -7,8 +7,9 @@ use anyhow::{Context, Result};
 use indicatif::{BinaryBytes, HumanBytes};
 use launch::failure::refusal;
 use launch::flags::{GlobalFlags, Gpu};
+use launch::memory_budget::free_bytes;
 use launch::output::{print_line, print_table};
-use launch::plan::{MIN_KV_TOKENS, Place, Plan, free_bytes};
+use launch::plan::{MIN_KV_TOKENS, Place, Plan};
 use launch::progress::Downloads;
 use launch::{fetching, home, loader};
 use models::fetch::{

@@ -45,7 +45,7 @@ pub fn run(train: &Train, global: &GlobalFlags) -> Result<ExitCode> {
     let corpus = corpora.open(&train.corpus)?;
     let training = Training::new(train, &corpus, global)?;
     if training.work.is_planned()? {
-        eprintln!("going on with the questions that were written before");
+        eprintln!("continuing with the questions that were written before");
     } else {
         training.work.begin()?;
         training.write(&corpus)?;
@@ -114,7 +114,7 @@ impl<'a> Training<'a> {
         Ok(Training { options, global, work: work.with_plan(plan), start })
     }
 
-    /// Writes the examples to files. Says how long all will take once the first questions are written, and asks whether to go on.
+    /// Writes the examples to files. Says how long all will take once the first questions are written, and asks whether to continue.
     fn write(&self, corpus: &Corpus) -> Result<()> {
         let Train { questions, seed, .. } = *self.options;
         let mut study = Study::new(corpus, questions, seed)?;

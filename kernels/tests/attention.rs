@@ -86,7 +86,7 @@ fn siblings_that_share_pages_get_the_bits_of_each_alone() {
     for heads in [Heads { queries: 9, keys: 3, dim: 64 }, Heads { queries: 4, keys: 4, dim: 16 }] {
         let floats: Vec<f32> = (0..24 * heads.page().len()).map(noise).collect();
         let halves: Vec<f16> = floats.iter().map(|x| f16::from_f32(*x)).collect();
-        // Pages, tokens before, tokens: a trunk of three pages, two that go on together, strangers, a prompt.
+        // Pages, tokens before, tokens: three common pages, two continuations of them, unrelated sequences, a prompt.
         let sequences: [(&[u32], usize, usize); 9] = [
             (&[4, 9, 2, 11], 96, 1),
             (&[4, 9, 2, 12, 13], 120, 3),

@@ -9,9 +9,10 @@ use candle_core::{Device, Tensor};
 use kernels::cpu::{Numerics, active_isa};
 
 use crate::adapter::Adapter;
-use crate::decoder::{Batch, Decoder, KvCache, Output};
+use crate::decoder::{Batch, Decoder, Output};
 use crate::encoder::{Encoder, Pass};
 use crate::error::Result;
+use crate::kv_cache::KvCache;
 use crate::lora::AdaptedRows;
 use crate::spec::{DecoderSpec, EncoderSpec};
 use crate::weights::Weights;

@@ -13,15 +13,15 @@ use crate::encoder::Encoder;
 use crate::encoder_tokenizer::EncoderTokenizer;
 use crate::error::{ModelError, Result};
 use crate::files;
-use crate::gguf::Metadata;
+use crate::gguf::{Metadata, format_name};
 use crate::heads::Heads;
 use crate::inventory;
-use crate::json_file::{optional_json, read_json, required};
-use crate::manifest::{Choice, Kind, Pooling};
+use crate::json_file::{read_json, required};
+use crate::manifest::Pooling;
 use crate::sentence::SentenceConfig;
-use crate::shape::Shape;
-use crate::source::{Labels, LoadOptions, Source, file_type, format_name};
+use crate::source::{Labels, LoadOptions, Source, file_type};
 use crate::spec::{DecoderSpec, EncoderSpec, Spec};
+use crate::special_tokens::{folder_eos, folder_special_tokens, gguf_eos, gguf_special_tokens, lacks_bos};
 use crate::tokenizer::Tokenizer;
 use crate::weights::{Precision, Weights};
 
@@ -62,13 +62,13 @@ impl Checkpoint {
 }
 
 /// What a checkpoint has besides weights: a GGUF file's metadata, or a folder with its `config.json`.
-enum Description {
+pub(crate) enum Description {
     Gguf(PathBuf, Metadata),
     Folder(PathBuf, Value),
 }
 
 /// The spec and the weights of a decoder, which fit each other: every tensor of the checkpoint is read.
-fn open_decoder(path: &Path, options: LoadOptions) -> Result<(DecoderSpec, Weights, Description)> {
+pub(crate) fn open_decoder(path: &Path, options: LoadOptions) -> Result<(DecoderSpec, Weights, Description)> {
     let (spec, weights, description) = if files::is_dir(path) {
         let config = read_json(path, "config.json")?;
         (Spec::from_config(&config)?, Weights::open_folder(path)?, Description::Folder(path.to_owned(), config))
@@ -123,7 +123,7 @@ impl Description {
         }
     }
 
-    fn labels(&self, weights: &Weights) -> Result<Labels> {
+    pub(crate) fn labels(&self, weights: &Weights) -> Result<Labels> {
         let (format, stored) = match self {
             Description::Gguf(_, metadata) => {
                 ("gguf", metadata.optional_number("general.file_type")?.and_then(file_type))
@@ -164,92 +164,11 @@ fn running(weights: &Weights, stored: Option<&'static str>) -> String {
     }
 }
 
-/// What a language model takes in memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Footprint {
-    /// Of the packed weights, about.
-    pub weight_bytes: u64,
-    /// Of the weights on a GPU, about: some formats take more there.
-    pub gpu_weight_bytes: u64,
-    /// In half precision.
-    pub kv_bytes_per_token: u64,
-    pub shape: Shape,
-    /// Tokens that prompt and answer may have together.
-    pub context: usize,
-}
-
-/// What a language model's files say, without loading them.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Inspection {
-    pub footprint: Footprint,
-    /// The architecture, as checkpoints call it.
-    pub architecture: String,
-    pub source: Source,
-}
-
-impl Inspection {
-    /// Reads what a checkpoint says of itself.
-    ///
-    /// # Errors
-    /// Any [`ModelError`].
-    pub fn of(path: &Path, options: LoadOptions) -> Result<Inspection> {
-        let mut source = Source::new(path, options)?;
-        let (spec, weights, described) = open_decoder(path, options)?;
-        source.labels = described.labels(&weights)?;
-        let footprint = Footprint::new(&spec, &weights);
-        Ok(Inspection { footprint, architecture: spec.architecture, source })
-    }
-}
-
-impl Footprint {
-    /// Measures a checkpoint without loading it.
-    ///
-    /// # Errors
-    /// Any [`ModelError`].
-    pub fn of(path: &Path, options: LoadOptions) -> Result<Footprint> {
-        let (spec, weights, _) = open_decoder(path, options)?;
-        Ok(Footprint::new(&spec, &weights))
-    }
-
-    /// What is known of a model before it is fetched; none if it is no language model.
-    pub fn of_manifest(choice: Choice<'_>) -> Option<Footprint> {
-        let Kind::Decoder { shape, .. } = choice.manifest.kind else { return None };
-        // `memory_mib` is the weights and 4,096 tokens, and a tenth on top.
-        let stated = (choice.variant.memory_mib << 20) * 10 / 11;
-        let about = stated.saturating_sub(4096 * shape.kv_bytes_per_token());
-        let weight_bytes = choice.variant.weight_bytes().unwrap_or(about);
-        Some(Footprint {
-            weight_bytes,
-            gpu_weight_bytes: weight_bytes,
-            kv_bytes_per_token: shape.kv_bytes_per_token(),
-            shape,
-            context: choice.manifest.context_tokens,
-        })
-    }
-
-    fn new(spec: &DecoderSpec, weights: &Weights) -> Footprint {
-        let shape = Shape::from(spec);
-        Footprint {
-            weight_bytes: weights.packed_bytes(),
-            gpu_weight_bytes: weights.gpu_bytes(),
-            kv_bytes_per_token: shape.kv_bytes_per_token(),
-            shape,
-            context: spec.context,
-        }
-    }
-
-    /// The same model on a GPU.
-    #[must_use]
-    pub fn on_gpu(self) -> Footprint {
-        Footprint { weight_bytes: self.gpu_weight_bytes, ..self }
-    }
-}
-
 impl LanguageModel {
     /// Loads a `.gguf` file, or a folder with `config.json`, safetensors and `tokenizer.json`.
     ///
     /// # Errors
-    /// Any [`ModelError`]; a checkpoint without a chat template cannot be asked anything.
+    /// Any [`ModelError`]; a checkpoint without a chat template cannot serve chats.
     pub fn load(path: &Path, device: &Device) -> Result<LanguageModel> {
         Self::load_with(path, LoadOptions::default(), device)
     }
@@ -354,75 +273,6 @@ impl EmbeddingModel {
         let heads = Heads::load(folder, spec.hidden, network.output_device())?;
         Ok(EmbeddingModel { network, tokenizer, pooling, heads, window, source })
     }
-}
-
-/// The special tokens that Hugging Face tokenizers name to templates.
-const TEMPLATE_TOKENS: [&str; 7] =
-    ["bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"];
-
-/// From `special_tokens_map.json`, over which `tokenizer_config.json` prevails: each a string, or an object with `content`.
-fn folder_special_tokens(folder: &Path) -> Result<Vec<(&'static str, String)>> {
-    let files = ["tokenizer_config.json", "special_tokens_map.json"];
-    let files = files.map(|name| Ok(optional_json(folder, name)?.unwrap_or_default()));
-    let [config, map]: [Result<Value>; 2] = files;
-    let (config, map) = (config?, map?);
-    let token = |name: &'static str| {
-        let values = [&config[name], &config[name]["content"], &map[name], &map[name]["content"]];
-        values.into_iter().find_map(Value::as_str).map(|token| (name, token.to_owned()))
-    };
-    Ok(TEMPLATE_TOKENS.into_iter().filter_map(token).collect())
-}
-
-fn gguf_special_tokens(metadata: &Metadata) -> Result<Vec<(&'static str, String)>> {
-    let tokens = metadata.texts("tokenizer.ggml.tokens")?;
-    let mut named = Vec::new();
-    for (name, key) in [("bos_token", "bos"), ("eos_token", "eos"), ("unk_token", "unknown"), ("pad_token", "padding")]
-    {
-        if let Some(id) = metadata.optional_number(&format!("tokenizer.ggml.{key}_token_id"))? {
-            let outside = || ModelError::config(format!("{name} {id} of a vocabulary of {}", tokens.len()));
-            named.push((name, (*tokens.get(id).ok_or_else(outside)?).to_owned()));
-        }
-    }
-    Ok(named)
-}
-
-/// True if prompts are to begin with the token that begins texts, and the template leaves that to the tokenizer.
-fn lacks_bos(metadata: &Metadata, template: &str) -> Result<bool> {
-    let flag = metadata.optional_flag("tokenizer.ggml.add_bos_token")?;
-    let is_added = match flag {
-        Some(flag) => flag,
-        // llama.cpp's default for SentencePiece.
-        None => metadata.optional_text("tokenizer.ggml.model")? == Some("llama"),
-    };
-    let tokens = gguf_special_tokens(metadata)?;
-    let bos = tokens.iter().find(|(name, _)| *name == "bos_token");
-    Ok(is_added && bos.is_some_and(|(name, token)| !template.contains(name) && !template.contains(token)))
-}
-
-fn gguf_eos(metadata: &Metadata, tokenizer: &Tokenizer) -> Vec<u32> {
-    let eos = metadata.number("tokenizer.ggml.eos_token_id").ok().and_then(|id| u32::try_from(id).ok());
-    eos_set(tokenizer, eos.into_iter().collect())
-}
-
-fn folder_eos(folder: &Path, config: &Value, tokenizer: &Tokenizer) -> Vec<u32> {
-    let generation = read_json(folder, "generation_config.json").unwrap_or_default();
-    let eos = [&generation, config].into_iter().flat_map(|json| ids(&json["eos_token_id"])).collect();
-    eos_set(tokenizer, eos)
-}
-
-/// The checkpoint's own end tokens and the ends of turn that its tokenizer knows: published configurations name only
-/// some of them.
-fn eos_set(tokenizer: &Tokenizer, mut eos: Vec<u32>) -> Vec<u32> {
-    const TURN_ENDS: [&str; 3] = ["<|im_end|>", "<|endoftext|>", "<|eot_id|>"];
-    eos.extend(TURN_ENDS.iter().filter_map(|name| tokenizer.special(name)));
-    eos.sort_unstable();
-    eos.dedup();
-    eos
-}
-
-fn ids(value: &Value) -> Vec<u32> {
-    let id = |value: &Value| value.as_u64().and_then(|id| u32::try_from(id).ok());
-    value.as_array().map_or_else(|| id(value).into_iter().collect(), |list| list.iter().filter_map(id).collect())
 }
 
 fn chat_template(folder: &Path) -> Result<String> {

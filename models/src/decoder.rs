@@ -4,9 +4,7 @@
 //! keys and values in the pages that the caller names. The cache is an argument.
 
 use candle_core::{DType, Device, Tensor};
-use half::f16;
-use half::vec::HalfBitsVecExt;
-use kernels::attention::{KEYS, PagedSequence, Placed};
+use kernels::attention::{PagedSequence, Placed};
 use kernels::epilogue::Epilogue;
 use kernels::low_rank;
 use kernels::memory::retain_blocks;
@@ -20,6 +18,7 @@ use crate::block_norms::BlockNorms;
 use crate::error::{ModelError, Result};
 use crate::experts::Experts;
 use crate::interleaved::interleaved_row;
+use crate::kv_cache::KvCache;
 use crate::linear::{Bias, Linear};
 use crate::lora::{AdaptedRows, LoadedAdapter, Stack, changes};
 use crate::rotary;
@@ -28,9 +27,6 @@ use crate::weights::Weights;
 
 #[cfg(feature = "cuda")]
 pub(crate) mod noise;
-
-/// Tokens in a page of keys and values.
-pub const PAGE_TOKENS: usize = KEYS;
 
 /// The weights of a decoder, ready to run.
 #[derive(Debug)]
@@ -86,113 +82,6 @@ impl<'a> Block<'a> {
     }
 }
 
-/// Keys and values of all layers, in pages.
-#[derive(Debug)]
-pub struct KvCache {
-    layers: Vec<Tensor>,
-}
-
-/// How keys and values are kept. All arithmetic is `f32` either way.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum KvPrecision {
-    #[default]
-    F16,
-    /// On a card only.
-    Bf16,
-    /// On the processor only.
-    F32,
-}
-
-impl KvPrecision {
-    fn dtype(self) -> DType {
-        match self {
-            KvPrecision::F16 => DType::F16,
-            KvPrecision::Bf16 => DType::BF16,
-            KvPrecision::F32 => DType::F32,
-        }
-    }
-}
-
-impl KvCache {
-    /// `pages` empty pages for a network of this shape.
-    ///
-    /// # Errors
-    /// If the device has no room for them.
-    pub fn new(spec: &DecoderSpec, pages: usize, precision: KvPrecision, device: &Device) -> Result<KvCache> {
-        let shape = (pages, spec.heads.page().len());
-        let layer = |_| match precision {
-            // Zeros that the system gives take no memory before they are used; those that candle writes do.
-            KvPrecision::F16 if device.is_cpu() => {
-                Tensor::from_vec(vec![0u16; shape.0 * shape.1].reinterpret_into::<f16>(), shape, device)
-            }
-            _ => Tensor::zeros(shape, precision.dtype(), device),
-        };
-        Ok(KvCache { layers: (0..spec.layers).map(layer).collect::<candle_core::Result<_>>()? })
-    }
-
-    /// The pages of each layer: `[pages, 2·32·K·D]`. What is where in a page is up to the network that fills it.
-    pub fn layers(&self) -> &[Tensor] {
-        &self.layers
-    }
-
-    /// Copies the keys and values of one page to another.
-    ///
-    /// # Errors
-    /// If there is no such page.
-    pub fn copy_page(&self, from: usize, to: usize) -> Result<()> {
-        for layer in &self.layers {
-            // `copy` would copy the whole storage that the page is a part of.
-            let page = layer.narrow(0, from, 1)?.force_contiguous()?;
-            layer.slice_set(&page, 0, to)?;
-        }
-        Ok(())
-    }
-
-    /// How keys and values are kept.
-    pub fn precision(&self) -> KvPrecision {
-        match self.layers.first().map(Tensor::dtype) {
-            Some(DType::F32) => KvPrecision::F32,
-            Some(DType::BF16) => KvPrecision::Bf16,
-            _ => KvPrecision::F16,
-        }
-    }
-
-    /// The keys and values of one page as bytes, layer by layer; appended to `out`.
-    ///
-    /// # Errors
-    /// If there is no such page.
-    pub fn read_page(&self, page: usize, out: &mut Vec<u8>) -> Result<()> {
-        for layer in &self.layers {
-            // Off a card comes the whole storage that a view is a part of.
-            let values = layer.narrow(0, page, 1)?.force_contiguous()?.flatten_all()?;
-            match layer.dtype() {
-                DType::F16 => out.extend(values.to_vec1::<f16>()?.iter().flat_map(|x| x.to_le_bytes())),
-                DType::BF16 => out.extend(values.to_vec1::<half::bf16>()?.iter().flat_map(|x| x.to_le_bytes())),
-                _ => out.extend(values.to_vec1::<f32>()?.iter().flat_map(|x| x.to_le_bytes())),
-            }
-        }
-        Ok(())
-    }
-
-    /// Fills one page with what [`KvCache::read_page`] gave.
-    ///
-    /// # Errors
-    /// If there is no such page or the bytes are of another size.
-    pub fn write_page(&self, page: usize, bytes: &[u8]) -> Result<()> {
-        let layer_bytes = bytes.len() / self.layers.len().max(1);
-        for (layer, bytes) in self.layers.iter().zip(bytes.chunks_exact(layer_bytes)) {
-            let values = Tensor::from_raw_buffer(bytes, layer.dtype(), &[1, layer.dim(1)?], layer.device())?;
-            layer.slice_set(&values, 0, page)?;
-        }
-        Ok(())
-    }
-
-    /// Bytes of one page over all layers.
-    pub fn page_bytes(spec: &DecoderSpec, precision: KvPrecision) -> usize {
-        spec.layers * spec.heads.page().len() * precision.dtype().size_in_bytes()
-    }
-}
-
 /// A ragged batch: tokens of any number of sequences end to end, without padding.
 #[derive(Debug, Clone, Copy)]
 pub struct Batch<'a> {
@@ -226,12 +115,12 @@ impl Batch<'_> {
     }
 }
 
-/// What a batch comes to.
+/// The result of a batch.
 #[derive(Debug)]
 pub struct Output {
     /// `[R, V]`: logits of the batch's `logit_rows`.
     pub logits: Tensor,
-    /// `[N]`: false for rows whose values are not numbers any more; their keys and values are of no use.
+    /// `[N]`: false for rows with NaN or infinity; their keys and values are invalid.
     pub finite: Vec<bool>,
 }
 
@@ -249,7 +138,7 @@ impl Output {
     /// # Errors
     /// If there is no such row.
     pub fn row(&self, row: usize) -> Result<Option<Vec<f32>>> {
-        // Off a card comes the whole storage that a view is a part of.
+        // A copy from a GPU is of the whole storage that a view is a part of.
         let logits = self.logits.narrow(0, row, 1)?.force_contiguous()?.flatten_all()?.to_vec1::<f32>()?;
         Ok(logits.iter().all(|logit| !logit.is_nan()).then_some(logits))
     }
@@ -348,7 +237,7 @@ impl Decoder {
             [] => head.product(&last, None, Epilogue::None)?,
             wanted => head.product_some(&last, wanted)?,
         }; // [R, V]
-        // The sums are waited for once a card has been given the rest as well.
+        // Waits for the sums after the rest has been submitted to the GPU as well.
         Ok(Output { logits, finite: finite()? })
     }
 }
@@ -432,7 +321,7 @@ impl FeedForward {
         }
     }
 
-    /// The residual `hidden: [N, H]` plus what the normalised rows `x: [N, H]` come to.
+    /// The residual `hidden: [N, H]` plus the feed-forward output for the normalised rows `x: [N, H]`.
     fn forward(&self, hidden: &Tensor, x: &Tensor, block: Block<'_>) -> Result<Tensor> {
         let (gate_up, down) = match self {
             FeedForward::Dense { gate_up, down } => (gate_up, down),

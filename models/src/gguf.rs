@@ -1,15 +1,17 @@
 //! GGUF files: typed metadata and the location of each tensor.
 
 mod head;
+mod types;
 
 use std::collections::HashMap;
 
 use candle_core::quantized::gguf_file::Value;
-use kernels::matmul::Format;
 
 use crate::error::{ModelError, Result};
 use crate::location::Location;
 use crate::mapped::MappedFile;
+
+pub(crate) use types::format_name;
 
 /// The key-value part of a GGUF file.
 #[derive(Debug)]
@@ -136,7 +138,8 @@ pub(crate) fn read(file: &MappedFile, index: usize) -> Result<(Metadata, HashMap
     let mut tensors = HashMap::with_capacity(head.tensors.len());
     let mut needed = 0;
     for head::Tensor { name, kind, shape, offset } in head.tensors {
-        let format = format_of(kind).map_err(|kind| ModelError::UnsupportedTensor { name: name.clone(), kind })?;
+        let format =
+            types::format_of(kind).map_err(|kind| ModelError::UnsupportedTensor { name: name.clone(), kind })?;
         let cols = shape.last().copied().unwrap_or(1);
         let rows = shape[..shape.len().saturating_sub(1)].iter().try_fold(1_usize, |rows, dim| rows.checked_mul(*dim));
         // No format has more bytes than four per value.
@@ -152,52 +155,6 @@ pub(crate) fn read(file: &MappedFile, index: usize) -> Result<(Metadata, HashMap
         return Err(damaged(format!("it is cut off after {} bytes, its tensors need {needed}", file.len())));
     }
     Ok((Metadata(head.metadata), tensors))
-}
-
-/// The format with a number of ggml's, or the name of a type without kernel.
-fn format_of(kind: u32) -> std::result::Result<Format, String> {
-    Ok(match kind {
-        0 => Format::F32,
-        1 => Format::F16,
-        2 => Format::Q4_0,
-        3 => Format::Q4_1,
-        6 => Format::Q5_0,
-        7 => Format::Q5_1,
-        8 => Format::Q8_0,
-        10 => Format::Q2K,
-        11 => Format::Q3K,
-        12 => Format::Q4K,
-        13 => Format::Q5K,
-        14 => Format::Q6K,
-        20 => Format::Iq4Nl,
-        23 => Format::Iq4Xs,
-        30 => Format::Bf16,
-        other => return Err(type_name(other).map_or_else(|| format!("of number {other}"), str::to_owned)),
-    })
-}
-
-/// ggml's name of a type of tensors without kernel.
-fn type_name(kind: u32) -> Option<&'static str> {
-    Some(match kind {
-        9 => "Q8_1",
-        15 => "Q8_K",
-        16 => "IQ2_XXS",
-        17 => "IQ2_XS",
-        18 => "IQ3_XXS",
-        19 => "IQ1_S",
-        21 => "IQ3_S",
-        22 => "IQ2_S",
-        24 => "I8",
-        25 => "I16",
-        26 => "I32",
-        27 => "I64",
-        28 => "F64",
-        29 => "IQ1_M",
-        34 => "TQ1_0",
-        35 => "TQ2_0",
-        39 => "MXFP4",
-        _ => return None,
-    })
 }
 
 /// The name that llama.cpp gives to a tensor with this Hugging Face name; the experts of a layer share one tensor.

@@ -1,5 +1,5 @@
 //! Which tensors each network reads. A checkpoint with any other tensor is refused, because ignoring it would give wrong
-//! results without a word.
+//! results without a report.
 
 use std::collections::HashSet;
 

@@ -1,4 +1,4 @@
-//! Two networks and the manifests that say which checkpoints they can wear.
+//! A decoder and an encoder network, and the manifests of the checkpoints that they run.
 //!
 //! A model is a *spec*, not a file: [`DecoderSpec`] and [`EncoderSpec`] say everything in which checkpoints of one network
 //! differ. Precision is a property of [`Linear`]; the key/value cache is an argument of the network, never a field.
@@ -19,11 +19,13 @@ mod experts;
 pub mod fetch;
 mod fields;
 mod files;
+mod footprint;
 mod gguf;
 mod heads;
 mod interleaved;
 mod inventory;
 mod json_file;
+mod kv_cache;
 mod linear;
 mod location;
 mod lora;
@@ -36,22 +38,26 @@ mod quantise;
 mod rotary;
 mod sentence;
 mod shape;
+mod shards;
 mod source;
 mod spec;
+mod special_tokens;
 mod tokenizer;
 mod weights;
 
 pub use backend::{Backend, DecoderNetwork, EncoderNetwork, Kernels};
 pub use block_norms::BlockNorms;
 pub use chat::{ChatOptions, ChatTemplate};
-pub use checkpoint::{Checkpoint, EmbeddingModel, Footprint, Inspection, LanguageModel};
-pub use decoder::{Batch, Decoder, KvCache, KvPrecision, Output, PAGE_TOKENS};
+pub use checkpoint::{Checkpoint, EmbeddingModel, LanguageModel};
+pub use decoder::{Batch, Decoder, Output};
 pub use encoder::{Encoder, Pass, ranges};
 pub use encoder_tokenizer::EncoderTokenizer;
 pub use error::{ModelError, Result};
+pub use footprint::{Footprint, Inspection};
 pub use gguf::Metadata;
 pub use heads::{Heads, Representation, lexical_score, max_sim, represent};
 pub use interleaved::interleaved_row;
+pub use kv_cache::{KvCache, KvPrecision, PAGE_TOKENS};
 pub use linear::{Bias, Linear};
 pub use lora::AdaptedRows;
 pub use manifest::Pooling;

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! The head names what the matrices were packed from ([`Identity`]); a file of another origin, of another layout, or with
-//! one changed byte is not used and written anew. It is only ever a copy: taking it away costs one slower start.
+//! one changed byte is ignored and written again. It is a copy: deleting it costs one slower start.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};

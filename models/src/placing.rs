@@ -40,7 +40,7 @@ impl Weights {
         Ok(Weight::Packed(self.matrix_reordered(name, rows, cols, source)?))
     }
 
-    /// A weight matrix whose rows are also looked up. On a card it is dense, whatever it is in the file.
+    /// A weight matrix whose rows are also looked up. On a GPU it is dense, whatever it is in the file.
     ///
     /// # Errors
     /// As [`Weights::weight`].

@@ -3,8 +3,6 @@
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use kernels::matmul::Format;
-
 use crate::error::{ModelError, Result};
 use crate::files;
 use crate::mapped::MappedFile;
@@ -16,7 +14,7 @@ use crate::weights::Precision;
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct LoadOptions {
     pub precision: Precision,
-    /// Reach so many times the checkpoint's context by YaRN (arXiv 2309.00071). It changes short texts too, a little.
+    /// Extend the checkpoint's context by this factor with YaRN (arXiv 2309.00071), which changes results on short texts slightly too.
     pub yarn: Option<f32>,
 }
 
@@ -128,27 +126,6 @@ pub(crate) fn file_type(number: usize) -> Option<&'static str> {
     })
 }
 
-/// The name of a format, as GGUF files write it.
-pub(crate) fn format_name(format: Format) -> &'static str {
-    match format {
-        Format::F32 => "F32",
-        Format::F16 => "F16",
-        Format::Bf16 => "BF16",
-        Format::Q4_0 => "Q4_0",
-        Format::Q4_1 => "Q4_1",
-        Format::Q5_0 => "Q5_0",
-        Format::Q5_1 => "Q5_1",
-        Format::Q8_0 => "Q8_0",
-        Format::Q4K => "Q4_K",
-        Format::Q5K => "Q5_K",
-        Format::Q6K => "Q6_K",
-        Format::Q2K => "Q2_K",
-        Format::Q3K => "Q3_K",
-        Format::Iq4Nl => "IQ4_NL",
-        Format::Iq4Xs => "IQ4_XS",
-    }
-}
-
 fn stamps(path: &Path) -> Result<Vec<(PathBuf, u64, SystemTime)>> {
     let stamp = |file: PathBuf| {
         let (bytes, modified) = files::stamp(&file)?;
@@ -173,7 +150,7 @@ pub fn files_of(path: &Path) -> Result<Vec<PathBuf>> {
 /// The files that a checkpoint is loaded from, in the order of their names.
 fn loaded(path: &Path) -> Result<Vec<PathBuf>> {
     if files::is_file(path) {
-        return Ok(crate::weights::shard_paths(path));
+        return Ok(crate::shards::shard_paths(path));
     }
     let io = |source| ModelError::Io { path: path.to_owned(), source };
     let mut paths = files::in_folder(path).map_err(io)?;
@@ -187,11 +164,10 @@ fn loaded(path: &Path) -> Result<Vec<PathBuf>> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Format, file_type, format_name};
+    use super::file_type;
 
     #[test]
     fn precisions_are_named_as_in_gguf_files() {
         assert_eq!((file_type(3), file_type(15), file_type(99)), (Some("Q4_1"), Some("Q4_K_M"), None));
-        assert_eq!((format_name(Format::Bf16), format_name(Format::Q4K)), ("BF16", "Q4_K"));
     }
 }

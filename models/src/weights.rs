@@ -7,8 +7,6 @@ use std::path::{Path, PathBuf};
 use candle_core::Device;
 use kernels::matmul::{Format, Matrix};
 use rayon::prelude::*;
-use safetensors::{Dtype, SafeTensors};
-use serde_json::Value;
 
 use crate::error::{ModelError, Result};
 use crate::files;
@@ -18,6 +16,7 @@ use crate::mapped::MappedFile;
 use crate::packed::{Identity, Packed, path_beside};
 use crate::pytorch;
 use crate::quantise::{Quantisation, quantise};
+use crate::shards::{read_safetensors, shard_paths, weight_paths};
 
 /// In which precision weight matrices are multiplied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -118,7 +117,7 @@ impl Weights {
     }
 
     /// The same weights, with packed ones beside the checkpoint used where they are there and otherwise gathered for
-    /// [`Weights::keep_packed`]. Only the processor multiplies packed weights: for a card nothing is looked for or kept.
+    /// [`Weights::keep_packed`]. Only the CPU multiplies packed weights: for a GPU none are looked for or kept.
     ///
     /// # Errors
     /// If packed weights in a bundle were altered.
@@ -358,71 +357,4 @@ pub(crate) fn quantised(stored: Format, bytes: &[u8], format: Format, cols: usiz
     };
     let quantised: Result<Vec<Vec<u8>>> = parts.par_iter().map(quantise_part).collect();
     Ok(quantised?.concat())
-}
-
-fn read_safetensors(
-    file: &MappedFile,
-    index: usize,
-    tensors: &mut HashMap<String, Location>,
-    integers: &mut Vec<String>,
-) -> Result<()> {
-    let damaged = |reason: String| ModelError::Damaged { path: file.path().to_owned(), reason };
-    let (head_bytes, metadata) = SafeTensors::read_metadata(file).map_err(|error| damaged(error.to_string()))?;
-    let data = head_bytes + 8; // an eight-byte length goes before the head
-    for (name, info) in metadata.tensors() {
-        let format = match info.dtype {
-            Dtype::F32 => Format::F32,
-            Dtype::F16 => Format::F16,
-            Dtype::BF16 => Format::Bf16,
-            Dtype::I64 | Dtype::I32 | Dtype::U8 | Dtype::BOOL => {
-                integers.push(name);
-                continue;
-            }
-            other => return Err(ModelError::Unsupported { what: format!("tensor type {other:?} of `{name}`") }),
-        };
-        let (start, end) = info.data_offsets;
-        if data + end > file.len() {
-            return Err(damaged(format!(
-                "it ends after {} bytes, but tensor `{name}` needs {}",
-                file.len(),
-                data + end
-            )));
-        }
-        let location = Location { file: index, bytes: data + start..data + end, format, shape: info.shape.clone() };
-        tensors.insert(name, location);
-    }
-    Ok(())
-}
-
-fn weight_paths(folder: &Path) -> Result<Vec<PathBuf>> {
-    let index = folder.join("model.safetensors.index.json");
-    if !files::is_file(&index) {
-        let whole = ["model.safetensors", "pytorch_model.bin"].map(|name| folder.join(name));
-        let missing = || ModelError::NotACheckpoint { path: folder.to_owned(), missing: "model.safetensors".into() };
-        return whole.into_iter().find(|path| files::is_file(path)).map(|path| vec![path]).ok_or_else(missing);
-    }
-    let damaged = |reason: String| ModelError::Damaged { path: index.clone(), reason };
-    let index_json: Value =
-        serde_json::from_slice(&files::read(&index)?).map_err(|error| damaged(error.to_string()))?;
-    let map = index_json.get("weight_map").and_then(Value::as_object);
-    let map = map.ok_or_else(|| damaged("`weight_map` is missing".into()))?;
-    let mut names: Vec<&str> = map.values().filter_map(Value::as_str).collect();
-    names.sort_unstable();
-    names.dedup();
-    if let Some(name) = names.iter().find(|name| name.contains(['/', '\\'])) {
-        return Err(damaged(format!("part `{name}` is outside the folder")));
-    }
-    Ok(names.into_iter().map(|name| folder.join(name)).collect())
-}
-
-/// `a-00001-of-00003.gguf` names all three parts; any other name one file.
-pub(crate) fn shard_paths(path: &Path) -> Vec<PathBuf> {
-    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    let count = name.strip_suffix(".gguf").and_then(|stem| {
-        let (rest, count) = stem.rsplit_once("-of-")?;
-        let stem = rest.strip_suffix("-00001")?;
-        Some((stem, count, count.parse::<usize>().ok()?))
-    });
-    let Some((stem, suffix, count)) = count else { return vec![path.to_owned()] };
-    (1..=count).map(|i| path.with_file_name(format!("{stem}-{i:05}-of-{suffix}.gguf"))).collect()
 }

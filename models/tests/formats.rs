@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use candle_core::quantized::{GgmlDType, QTensor};
+use candle_core::quantized::QTensor;
 use candle_core::{Device, Tensor};
 use half::f16;
 use kernels::matmul::Format;
@@ -64,7 +64,7 @@ fn stored(index: usize, name: String, shape: Vec<usize>, format: Format) -> Stor
     let len: usize = shape.iter().product();
     let values = (0..len).map(|i| about + scale * noise(1_000_003 * index + i)).collect();
     let format = if shape.len() == 2 { format } else { Format::F32 };
-    let bytes = match candle_type(format) {
+    let bytes = match format.candle_type() {
         Some(kind) => {
             let values = Tensor::from_vec(values, len, &Device::Cpu).unwrap();
             QTensor::quantize(&values, kind).unwrap().data().unwrap().into_owned()
@@ -72,26 +72,6 @@ fn stored(index: usize, name: String, shape: Vec<usize>, format: Format) -> Stor
         None => random_blocks(format, &values, scale / 3f32.sqrt()),
     };
     Stored { name, shape, format, bytes }
-}
-
-/// The formats that candle quantises.
-fn candle_type(format: Format) -> Option<GgmlDType> {
-    Some(match format {
-        Format::F32 => GgmlDType::F32,
-        Format::F16 => GgmlDType::F16,
-        Format::Bf16 => GgmlDType::BF16,
-        Format::Q4_0 => GgmlDType::Q4_0,
-        Format::Q4_1 => GgmlDType::Q4_1,
-        Format::Q5_0 => GgmlDType::Q5_0,
-        Format::Q5_1 => GgmlDType::Q5_1,
-        Format::Q8_0 => GgmlDType::Q8_0,
-        Format::Q2K => GgmlDType::Q2K,
-        Format::Q3K => GgmlDType::Q3K,
-        Format::Q4K => GgmlDType::Q4K,
-        Format::Q5K => GgmlDType::Q5K,
-        Format::Q6K => GgmlDType::Q6K,
-        Format::Iq4Nl | Format::Iq4Xs => return None,
-    })
 }
 
 /// Blocks of an IQ4 format: bits of the values, and scales for a standard deviation. The entries of the table deviate by 74.

@@ -1,5 +1,5 @@
 //! A mark inside the executable by which it knows that it is part of a bundle: otherwise a bundle that is cut off would
-//! pass for memlocal without one.
+//! run as memlocal without a bundle.
 
 use std::hint::black_box;
 

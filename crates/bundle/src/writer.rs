@@ -47,7 +47,7 @@ impl Writer {
         Ok(writer)
     }
 
-    /// Goes on with a finished bundle.
+    /// Continues a finished bundle.
     ///
     /// # Errors
     /// As [`Bundle::open`]; [`Error::Io`].

@@ -242,7 +242,7 @@ pub struct Call {
     pub on_text: Option<OnText>,
     /// Free text ends before the first of these; what may be the beginning of one is not sent to `on_text` yet.
     pub stop: Vec<String>,
-    /// Say how likely every token was, and so many others in its place.
+    /// Report the log-probability of every token, and of this many alternatives to it.
     pub logprobs: Option<usize>,
     /// With which adapter.
     pub adapter: AdapterChoice,
@@ -271,13 +271,13 @@ impl Call {
         }
     }
 
-    /// Calls that begin with this one's prompt and go on in different ways: the common part is computed once.
+    /// Calls that begin with this one's prompt and continue differently: the common part is computed once.
     pub fn group(&self, suffixes: impl IntoIterator<Item = String>) -> Vec<Call> {
         let with = |suffix| Call { prompt: self.prompt.clone().user(Stability::Volatile, suffix), ..self.clone() };
         suffixes.into_iter().map(with).collect()
     }
 
-    /// The call that goes on where this one was answered: what was asked and answered is not computed again.
+    /// The call that continues after this one's reply: the prompt and the reply are not computed again.
     #[must_use]
     pub fn fork(&self, reply: &Reply, next: impl Into<String>) -> Call {
         let prompt = self.prompt.clone().assistant(reply.text.clone()).user(Stability::Volatile, next);

@@ -33,7 +33,7 @@ pub enum CallError {
     /// No model is loaded for what was asked.
     #[error("no model is loaded for {what}")]
     NoModel { what: String },
-    /// The computation of this one call failed; others go on.
+    /// The computation of this one call failed; others continue.
     #[error("step {step} failed: {reason}")]
     Failed { step: &'static str, reason: String },
     /// The interface of a remote endpoint does not support the call.

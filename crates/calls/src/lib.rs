@@ -1,7 +1,7 @@
 //! The interface between methods (`memory`) and inference (`engine`, `remote`).
 //!
-//! A [`Call`] names the agent ([`Agent`]), what ([`Prompt`], stable parts first), in which form the answer must come
-//! ([`OutputFormat`]) and within which [`Limits`]. A [`Caller`] turns it into a [`Reply`]; an [`Embedder`] turns texts into vectors.
+//! A [`Call`] has the agent ([`Agent`]), the prompt ([`Prompt`], stable parts first), the format of the reply
+//! ([`OutputFormat`]) and its [`Limits`]. A [`Caller`] turns it into a [`Reply`]; an [`Embedder`] turns texts into vectors.
 //!
 //! ```
 //! use calls::{Agent, Call, OutputFormat, Prompt, Stability};

@@ -129,7 +129,7 @@ impl Prompt {
         Self::default()
     }
 
-    /// A text that the model goes on with, without any chat around it.
+    /// A text that the model continues, without a chat template.
     pub fn bare(text: impl Into<String>) -> Self {
         Prompt { bare: true, ..Self::new().user(Stability::Volatile, text) }
     }

@@ -21,7 +21,7 @@ pub enum Finish {
 }
 
 impl Finish {
-    /// True if the model did not end the reply by itself: what it says last is not what the model meant to say.
+    /// True if the model did not end the reply itself: the reply is incomplete.
     pub fn is_cut(self) -> bool {
         self != Finish::Stop
     }

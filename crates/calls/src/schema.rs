@@ -81,11 +81,10 @@ pub fn integer(least: i64, most: i64) -> Value {
 /// The keyword of [`quote_of`]: its value is the text that is quoted from.
 pub const QUOTE_OF: &str = "x-quote-of";
 
-/// A run of whole words of `text` to the letter, about so many characters long, that begins with a letter or a digit. A text
-/// that has no such run can be quoted anyhow, but for white space alone.
+/// A run of whole words of `text`, character by character, of about `chars` characters, that begins with a letter or a digit. Of a
+/// text without such a run any part can be quoted except white space alone.
 ///
-/// This is how quotes are made to be where they are said to be. The keyword is ours: the engine enforces it, any other
-/// caller sees a string.
+/// It makes quotes exact. The keyword is memlocal's own: the engine enforces it, any other caller sees a string.
 pub fn quote_of(text: &str, chars: RangeInclusive<usize>) -> Value {
     let longest = text.find(char::is_alphanumeric).map_or("", |start| text[start..].trim_end()).chars().count();
     let least = if longest < *chars.start() { 1 } else { *chars.start() };

@@ -1,4 +1,4 @@
-//! How a machine is doing: what those who watch over it look at.
+//! The state of models and caches, for operators.
 
 /// What a model was loaded from.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -96,7 +96,7 @@ pub struct Ingest {
     /// Leave out files and folders that match; may be given several times
     #[arg(long, value_name = "GLOB", requires = "paths")]
     pub exclude: Vec<String>,
-    /// Go on reading what is added or changed, until Ctrl-C
+    /// Keep reading what is added or changed, until Ctrl-C
     #[arg(long, requires = "paths")]
     pub watch: bool,
     /// Remove documents of these folders whose files are gone

@@ -77,7 +77,7 @@ impl Work {
         private::folder(&folder).with_context(|| format!("cannot write {}", folder.display()))?;
         let lock = private::create(&folder.join("lock"))?;
         if lock.try_lock().is_err() {
-            let hint = "wait until it has ended, or stop it: the same command goes on where it was";
+            let hint = "wait until it has ended, or stop it: the same command resumes it";
             return Err(refusal(format!("another process trains on {}", corpus.name()), hint));
         }
         Ok(Work { folder, plan: Value::Null, _lock: lock })

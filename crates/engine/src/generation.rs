@@ -62,7 +62,7 @@ pub(crate) struct Generation {
     thought: Option<Thought>,
 }
 
-/// Maximum number of tokens drawn in vain, because no valid reply begins with them, before the reply is closed.
+/// Maximum number of drawn tokens that are refused, because no valid reply begins with them, before the reply is closed.
 const MAX_REFUSED: usize = 16;
 
 impl Generation {

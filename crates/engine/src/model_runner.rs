@@ -57,7 +57,7 @@ pub(crate) struct StepLimits {
     pub masked_outputs: usize,
 }
 
-/// What a forward pass has come to.
+/// The result of a forward pass.
 enum Ran {
     Whole(Vec<Outcome>),
     /// A page could not be copied, and nothing ran.

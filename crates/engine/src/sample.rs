@@ -16,7 +16,7 @@ pub(crate) struct Sampler {
 }
 
 impl Sampler {
-    /// A sampler with these options for a model with so many tokens.
+    /// A sampler with these options for a vocabulary of this size.
     ///
     /// # Errors
     /// If an option is not a number, a repetition penalty is not above 0, or a biased token does not exist.

@@ -24,7 +24,7 @@ impl Written {
         self.text.push_str(text);
     }
 
-    /// The plain ranges if this follows a prompt of so many bytes.
+    /// The plain ranges if this follows a prompt of `bytes` bytes.
     pub fn plain_after(&self, bytes: usize) -> impl Iterator<Item = Range<usize>> {
         self.plain.iter().map(move |range| range.start + bytes..range.end + bytes)
     }

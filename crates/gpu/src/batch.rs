@@ -1,4 +1,4 @@
-//! Batches made for checks and measurements: so many sequences with so many tokens before and in the batch.
+//! Batches made for checks and measurements: given numbers of sequences, of tokens before the batch and in it.
 
 use anyhow::Result;
 use candle_core::Tensor;
@@ -79,7 +79,7 @@ pub fn tokens(seed: usize, count: usize, vocabulary: usize) -> Vec<u32> {
     (0..count).map(|i| ((i + seed * 7919) * 2_654_435_761 % vocabulary) as u32).collect()
 }
 
-/// Pages in order from `first` on, enough for so many tokens.
+/// Pages in order from `first` on, enough for `tokens` tokens.
 pub fn pages(first: usize, tokens: usize) -> Vec<u32> {
     (first..first + tokens.div_ceil(PAGE_TOKENS)).map(|page| page as u32).collect()
 }

@@ -1,4 +1,4 @@
-//! What the card can do at most: copying memory, and bf16 products by cuBLAS.
+//! The GPU's limits: memory copies, and bf16 products by cuBLAS.
 
 use std::time::Instant;
 

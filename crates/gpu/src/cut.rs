@@ -9,7 +9,7 @@ use candle_core::Device;
 use candle_core::quantized::QTensor;
 use candle_core::quantized::gguf_file::{Content, Value, write};
 
-/// Copies `from` to `to` with so many layers that the tensors take at most `megabytes`.
+/// Copies `from` to `to` with as many layers as fit into `megabytes` of tensors.
 pub fn cut(from: &str, to: &str, megabytes: &str) -> Result<()> {
     let most = megabytes.parse::<u64>().context("MEGABYTES is a number")? * 1_000_000;
     let mut file = BufReader::new(File::open(from).with_context(|| format!("cannot read {from}"))?);

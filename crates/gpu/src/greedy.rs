@@ -1,4 +1,4 @@
-//! The greedy text of a model on the card against that on the processor.
+//! The greedy text of a model on the GPU against that on the CPU.
 
 use std::path::Path;
 
@@ -14,10 +14,10 @@ const PROMPT: [u32; 12] = [1, 9690, 198, 2683, 359, 253, 5356, 5646, 11173, 3365
 /// Two tokens whose logits are nearer than this part of the largest may change places: both devices round activations.
 const NEAR: f32 = 0.02;
 
-/// Compares up to the first token that differs; there the two must have been near each other.
+/// Compares up to the first token that differs; its logit must be near that of the CPU's token.
 pub fn check(report: &mut Report, device: &Device, model: &str) -> Result<()> {
     let (here, _) = write(model, &Device::Cpu, None)?;
-    // The card follows the processor's text, so that one difference does not hide what comes after it.
+    // The GPU continues the CPU's text, so that one difference does not hide the following ones.
     let (there, logits) = write(model, device, Some(&here))?;
     let differs: Vec<usize> = (0..TOKENS).filter(|i| here[*i] != there[*i]).collect();
     report.measured("greedy text", "tokens that are those of the processor", (TOKENS - differs.len()) as f64, "of 64");

@@ -1,11 +1,11 @@
-//! What a card computes, checked and measured in one unattended run without network: `memlocal-gpu OUT [MODEL.gguf]`.
+//! Checks and measures the CUDA kernels on a GPU in one unattended run without network: `memlocal-gpu OUT [MODEL.gguf]`.
 //!
 //! Checks: candle's quantised products; every kernel against its reference on the processor with poisoned outputs; a batch against each sequence alone,
 //! scattered pages against pages in order, a cached prefix against a computed one; greedy text against the processor's.
 //! Measures: copy and products as ceilings; prefill, decoding and embedding at the sizes of Qwen2.5-7B, 14B and BGE-M3; the
 //! same in PyTorch where there is one. Rows and a summary go to OUT.
 //!
-//! Exit codes: 0 all is as it should be, 1 something is not, 2 there is no card that could be used.
+//! Exit codes: 0 all checks passed, 1 a check failed, 2 there is no usable GPU.
 
 use std::process::ExitCode;
 use std::time::Instant;
@@ -49,7 +49,7 @@ fn main() -> ExitCode {
 }
 
 #[cfg(not(feature = "cuda"))]
-#[expect(clippy::unnecessary_wraps, reason = "with a card it can fail")]
+#[expect(clippy::unnecessary_wraps, reason = "with a GPU it can fail")]
 fn run(_: &str, _: Option<&str>, _: Instant) -> anyhow::Result<ExitCode> {
     eprintln!("memlocal-gpu: this build has no CUDA (build it with --features cuda)");
     Ok(ExitCode::from(2))

@@ -29,7 +29,7 @@ struct Row {
 }
 
 impl Report {
-    /// An empty report about a card, of a run that started then.
+    /// An empty report about a GPU, of a run that started at `started`.
     pub fn new(card: &Card, started: Instant) -> Report {
         let (major, minor) = card.capability;
         let gib = card.total as f64 / f64::from(1 << 30);
@@ -42,7 +42,7 @@ impl Report {
         self.started.elapsed().as_secs_f64()
     }
 
-    /// How long the run may still go on.
+    /// The time left to the run.
     pub fn left(&self) -> Duration {
         MOST.saturating_sub(self.started.elapsed())
     }
@@ -54,7 +54,7 @@ impl Report {
         self.push(Row { part, name, value: error, unit: "error", good: Some(good) });
     }
 
-    /// What was found of candle's quantised products when the card was opened: slow ones are right as well.
+    /// What was found of candle's quantised products when the GPU was opened: slow ones are right as well.
     pub fn products(&mut self, found: QuantisedProducts) {
         let wrong = if found == QuantisedProducts::Wrong { 1.0 } else { 0.0 };
         self.check("quantised", format!("candle's products of quantised weights: {found:?}"), wrong, 0.0);

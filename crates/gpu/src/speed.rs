@@ -1,4 +1,4 @@
-//! Prefill, decoding and embedding at the sizes of published models, with random weights made on the card.
+//! Prefill, decoding and embedding at the sizes of published models, with random weights made on the GPU.
 
 use anyhow::Result;
 use candle_core::{DType, Device};

@@ -7,7 +7,6 @@ use models::{Footprint, PAGE_TOKENS};
 
 use crate::failure::refusal;
 
-pub use crate::memory_budget::free_bytes;
 pub use engine::MIN_KV_TOKENS;
 
 /// Models on one device.
@@ -148,7 +147,7 @@ mod tests {
 
     #[test]
     fn a_table_of_cards_by_models_is_decided_by_the_computed_bytes() {
-        // The largest KV cache in tokens, or `-`, on cards of 8, 12, 16, 24 and 80 GiB, of which the engine keeps 3 GiB free.
+        // The largest KV cache in tokens, or `-`, on GPUs of 8, 12, 16, 24 and 80 GiB, of which the engine keeps 3 GiB free.
         let cards = [8, 12, 16, 24, 80];
         for (name, variant) in MODELS.iter().flat_map(|(name, ..)| [(*name, "q4_k_m"), (*name, "bf16")]) {
             let models = [footprint(name, variant)];

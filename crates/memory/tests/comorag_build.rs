@@ -2,29 +2,21 @@
 //! document removes exactly what was derived from it.
 
 use std::collections::BTreeSet;
-use std::env;
-use std::fs::{self, OpenOptions};
-use std::io::Write;
+use std::fs;
 use std::path::Path;
-use std::process::{Command, Stdio};
 use std::sync::Mutex;
-use std::thread;
-use std::time::Duration;
 
 use calls::Call;
 use memory::comorag::{Comorag, Knowledge, Options};
 use memory::{Missing, Profile, Settings};
 use sources::Source;
-use store::{Corpora, Corpus, Digest, Error, Layer};
+use store::{Corpus, Digest, Error, Layer};
 
 use crate::fill;
-use crate::haystack::Random;
+use crate::killed::{Killed, Stored, log, write_down};
 use crate::rules::Rules;
 use crate::scratch::{CONTEXT_TOKENS, Outcome, Scratch, document, input};
 
-const FOLDER: &str = "MEMLOCAL_COMORAG_CRASH";
-const LOG: &str = "calls.log";
-const KILLS: usize = 16;
 const KINDS: [&str; 4] = ["comorag.entity/1", "comorag.fact/1", "comorag.summary/1", "comorag.window/1"];
 
 fn settings() -> Settings {
@@ -82,17 +74,11 @@ fn stored(corpus: &Corpus) -> Result<BTreeSet<String>, Error> {
 
 fn build(folder: &Path, sources: &[Source]) -> Outcome {
     let caller = Rules::new(CONTEXT_TOKENS, |call: &Call| {
-        let file = OpenOptions::new().create(true).append(true).open(folder.join(LOG));
-        let written = file.and_then(|mut file| file.write_all(format!("{}\n", mark(call)).as_bytes()));
-        written.expect("a folder for temporary files takes a file");
+        write_down(folder, &mark(call));
         reply(call)
     });
     Scratch::at(folder).ingest(sources, &caller, &settings())?;
     Ok(())
-}
-
-fn log(folder: &Path) -> Vec<String> {
-    fs::read_to_string(folder.join(LOG)).unwrap_or_default().lines().map(str::to_owned).collect()
 }
 
 #[test]
@@ -194,60 +180,17 @@ fn a_removed_document_takes_exactly_what_rests_on_it() -> Outcome {
 
 #[test]
 fn a_killed_build_repeats_no_call_whose_reply_was_stored() -> Outcome {
-    if let Some(folder) = env::var_os(FOLDER) {
-        return build(Path::new(&folder), &sources());
-    }
-    let whole = Scratch::new();
-    build(whole.folder(), &sources())?;
-    let expected = whole.corpus().digest()?;
-    let mut random = Random::new(11);
-    let (mut kills, mut runs) = (0, 0);
-    while kills < KILLS {
-        let scratch = Scratch::new();
-        let folder = scratch.folder();
-        loop {
-            let before = log(folder).len();
-            let known = match Corpora::new(folder).open("scratch") {
-                Err(Error::UnknownCorpus { .. }) => BTreeSet::new(),
-                opened => {
-                    let corpus = opened?;
-                    corpus.verify()?;
-                    stored(&corpus)?
-                }
-            };
-            let killed = killed(folder, before + random.below(60), Duration::from_micros(random.below(9000) as u64))?;
-            let log = log(folder);
-            let repeated: Vec<&String> = log[before..].iter().filter(|call| known.contains(*call)).collect();
-            assert!(repeated.is_empty(), "asked again although the reply was stored: {repeated:?}");
-            if !killed {
-                break;
-            }
-            kills += 1;
-        }
-        runs += 1;
-        assert_eq!(scratch.corpus().digest()?, expected);
-        assert_eq!(scratch.missing(&settings()), Missing::default());
-    }
-    println!("killed {kills} times in {runs} runs");
-    Ok(())
-}
-
-/// Runs the child process of this test until it has made this many calls in total, and a moment longer; returns whether
-/// it had to be killed.
-fn killed(folder: &Path, calls: usize, moment: Duration) -> Result<bool, std::io::Error> {
-    let mut command = Command::new(env::current_exe()?);
-    let name = "comorag_build::a_killed_build_repeats_no_call_whose_reply_was_stored";
-    let mut child = command.args(["--exact", name]).env(FOLDER, folder).stdout(Stdio::null()).spawn()?;
-    while log(folder).len() < calls && child.try_wait()?.is_none() {
-        thread::sleep(Duration::from_micros(200));
-    }
-    thread::sleep(moment);
-    if let Some(status) = child.try_wait()? {
-        assert!(status.success(), "the build failed by itself");
-        return Ok(false);
-    }
-    child.kill()?;
-    Ok(child.wait()?.code().is_none())
+    let killed = Killed {
+        test: "comorag_build::a_killed_build_repeats_no_call_whose_reply_was_stored",
+        kills: 16,
+        seed: 11,
+        moments: (60, 9000),
+        calls: None,
+        settings: &settings(),
+        build: &|folder| build(folder, &sources()),
+        stored: &|corpus| Ok(Stored { calls: stored(corpus)?, vectors: None }),
+    };
+    killed.check()
 }
 
 #[test]

@@ -1,29 +1,18 @@
 //! An ingest that is killed at any moment resumes, and ends with the same result as an uninterrupted ingest.
 
 use std::collections::BTreeSet;
-use std::env;
-use std::fs::{self, OpenOptions};
-use std::io::Write;
+use std::error::Error;
 use std::path::Path;
-use std::process::{Command, Stdio};
-use std::thread;
-use std::time::Duration;
 
-use calls::Call;
-use memory::{Missing, Settings};
+use calls::{Call, Scripted, ScriptedEmbedder};
+use memory::{Settings, Trace};
 use sources::Source;
-use store::{Corpora, Error, Layer};
+use store::{Corpus, Layer};
 
-use crate::haystack::Random;
+use crate::killed::{EMBED, Killed, Stored, write_down};
 use crate::rules::{Embeds, Rules};
-use crate::scratch::{CONTEXT_TOKENS, Outcome, Scratch, document, input};
+use crate::scratch::{CONTEXT_TOKENS, Outcome, Scratch, document, input, session};
 
-/// The folder of the child process that is killed.
-pub const FOLDER: &str = "MEMLOCAL_MEMORY_CRASH";
-const TEST: &str = "crash::a_killed_ingest_repeats_no_call_whose_reply_was_stored";
-const LOG: &str = "calls.log";
-pub const EMBED: &str = "embed";
-pub const KILLS: usize = 24;
 const DOCUMENTS: usize = 3;
 const PAGES: usize = 8;
 
@@ -52,82 +41,28 @@ fn ingest(folder: &Path) -> Outcome {
     Ok(())
 }
 
-/// Records a request before it is answered.
-pub fn write_down(folder: &Path, line: &str) {
-    let file = OpenOptions::new().create(true).append(true).open(folder.join(LOG));
-    let written = file.and_then(|mut file| file.write_all(format!("{line}\n").as_bytes()));
-    written.expect("a folder for temporary files takes a file");
-}
-
-pub fn log(folder: &Path) -> Vec<String> {
-    fs::read_to_string(folder.join(LOG)).unwrap_or_default().lines().map(str::to_owned).collect()
-}
-
-/// The state of the memory: the texts of the pages that have an abstract, and the number of pages without one.
-fn remembered(folder: &Path) -> Result<(BTreeSet<String>, Missing), Box<dyn std::error::Error>> {
-    let corpus = match Corpora::new(folder).open("scratch") {
-        Err(Error::UnknownCorpus { .. }) => return Ok(<_>::default()),
-        opened => opened?,
-    };
-    corpus.verify()?;
+/// The texts of the pages that have an abstract, and the number of missing vectors once all pages are stored.
+fn stored(corpus: &Corpus) -> Result<Stored, Box<dyn Error>> {
     let notes = corpus.notes_named(Layer::Page, "abstract")?;
-    let texts = notes.iter().map(|note| corpus.passage_text(note.passage)).collect::<Result<_, _>>()?;
-    drop(corpus);
-    Ok((texts, Scratch::at(folder).missing(&Settings::default())))
+    let calls: BTreeSet<String> =
+        notes.iter().map(|note| corpus.passage_text(note.passage)).collect::<Result<_, _>>()?;
+    let (caller, settings, trace) = (Scripted::new(CONTEXT_TOKENS), Settings::default(), Trace::off());
+    let missing = memory::missing(corpus, &session(&caller, &ScriptedEmbedder, &settings, &trace))?;
+    let vectors = (!calls.is_empty()).then_some(missing.vectors);
+    Ok(Stored { calls, vectors })
 }
 
 #[test]
 fn a_killed_ingest_repeats_no_call_whose_reply_was_stored() -> Outcome {
-    if let Some(folder) = env::var_os(FOLDER) {
-        return ingest(Path::new(&folder));
-    }
-    let whole = Scratch::new();
-    ingest(whole.folder())?;
-    let expected = whole.corpus().digest()?;
-    let mut random = Random::new(7);
-    let (mut kills, mut runs) = (0, 0);
-    while kills < KILLS {
-        let scratch = Scratch::new();
-        let folder = scratch.folder();
-        loop {
-            let (stored, missing) = remembered(folder)?;
-            let before = log(folder).len();
-            let moment = Duration::from_micros(random.below(4000) as u64);
-            let killed = killed(TEST, folder, before + random.below(9), moment)?;
-            let log = log(folder);
-            let calls = &log[before..];
-            let repeated: Vec<&String> = calls.iter().filter(|call| stored.contains(*call)).collect();
-            assert!(repeated.is_empty(), "asked again although the reply was stored: {repeated:?}");
-            if !stored.is_empty() {
-                let embedded = calls.iter().filter(|call| *call == EMBED).count();
-                assert!(embedded <= missing.vectors, "{embedded} pages embedded, {} had no vectors", missing.vectors);
-            }
-            if !killed {
-                break;
-            }
-            kills += 1;
-        }
-        runs += 1;
-        assert_eq!(scratch.corpus().digest()?, expected);
-        assert_eq!(scratch.missing(&Settings::default()), Missing::default());
-    }
-    println!("killed {kills} times in {runs} runs");
-    Ok(())
-}
-
-/// Runs the child process of a test until it has made this many calls in total, and a moment longer; returns whether it
-/// had to be killed.
-pub fn killed(test: &str, folder: &Path, calls: usize, moment: Duration) -> Result<bool, std::io::Error> {
-    let mut command = Command::new(env::current_exe()?);
-    let mut child = command.args(["--exact", test]).env(FOLDER, folder).stdout(Stdio::null()).spawn()?;
-    while log(folder).len() < calls && child.try_wait()?.is_none() {
-        thread::sleep(Duration::from_micros(200));
-    }
-    thread::sleep(moment);
-    if let Some(status) = child.try_wait()? {
-        assert!(status.success(), "the ingest failed by itself");
-        return Ok(false);
-    }
-    child.kill()?;
-    Ok(child.wait()?.code().is_none())
+    let ingest = Killed {
+        test: "crash::a_killed_ingest_repeats_no_call_whose_reply_was_stored",
+        kills: 24,
+        seed: 7,
+        moments: (9, 4000),
+        calls: Some(DOCUMENTS * PAGES),
+        settings: &Settings::default(),
+        build: &ingest,
+        stored: &stored,
+    };
+    ingest.check()
 }

@@ -47,7 +47,7 @@ fn a_form_that_was_closed_twice_decides_nothing_and_the_trace_says_so() {
     for endings in [[Finish::ClosedEarly; 2], [Finish::LoopClosed; 2], [Finish::ClosedEarly, Finish::LoopClosed]] {
         let caller = checked(&endings);
         let asked = Scratch::lighthouse().ask(QUESTION, &caller, &settings());
-        asked.answer.expect("the method goes on without it");
+        asked.answer.expect("the method continues without it");
         assert_eq!(calls_of("gam.follow_up", &caller).len(), 1, "the closed `true` is not taken for one");
         let fallbacks = fallbacks(&asked.events);
         let [("gam.info_check", reason)] = fallbacks[..] else { panic!("{fallbacks:?}") };
@@ -76,7 +76,7 @@ fn a_form_that_an_endpoint_cut_off_is_asked_for_again() {
     assert_eq!(fallbacks(&asked.events), []);
     let always = script(&steps).fail("gam.info_check", cut_off());
     let asked = Scratch::lighthouse().ask(QUESTION, &always, &settings());
-    asked.answer.expect("the method goes on without it");
+    asked.answer.expect("the method continues without it");
     assert!(fallbacks(&asked.events).iter().all(|(step, _)| *step == "gam.info_check"));
     assert!(!fallbacks(&asked.events).is_empty());
 }

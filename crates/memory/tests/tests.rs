@@ -15,6 +15,7 @@ mod grounded;
 mod handing_on;
 mod haystack;
 mod injection;
+mod killed;
 mod limits;
 mod memcot;
 mod memorizer;

@@ -55,7 +55,8 @@ impl Matrix {
         }
         // candle needs aligned bytes; the allocator aligns those of a vector.
         let bytes = format.as_q8_0(bytes).unwrap_or_else(|| bytes.to_vec());
-        let storage = QStorage::from_data(bytes.into(), device, ggml_type(format))?;
+        let dtype = format.candle_type().unwrap_or(GgmlDType::Q8_0);
+        let storage = QStorage::from_data(bytes.into(), device, dtype)?;
         let product = QMatMul::QTensor(Arc::new(QTensor::new(storage, shape)?));
         Ok(Matrix { product, doubles_rows: matches!(format, Format::F16 | Format::Bf16) })
     }
@@ -79,25 +80,6 @@ impl Matrix {
     /// If there is no such row.
     pub fn lookup(&self, rows: &Tensor) -> Result<Tensor> {
         self.product.embedding(rows)
-    }
-}
-
-fn ggml_type(format: Format) -> GgmlDType {
-    match format {
-        Format::F32 => GgmlDType::F32,
-        Format::F16 => GgmlDType::F16,
-        Format::Bf16 => GgmlDType::BF16,
-        Format::Q4_0 => GgmlDType::Q4_0,
-        Format::Q4_1 => GgmlDType::Q4_1,
-        Format::Q5_0 => GgmlDType::Q5_0,
-        Format::Q5_1 => GgmlDType::Q5_1,
-        // The IQ4 formats by [`Format::as_q8_0`].
-        Format::Q8_0 | Format::Iq4Nl | Format::Iq4Xs => GgmlDType::Q8_0,
-        Format::Q4K => GgmlDType::Q4K,
-        Format::Q5K => GgmlDType::Q5K,
-        Format::Q6K => GgmlDType::Q6K,
-        Format::Q2K => GgmlDType::Q2K,
-        Format::Q3K => GgmlDType::Q3K,
     }
 }
 

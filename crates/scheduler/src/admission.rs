@@ -1,6 +1,6 @@
 //! Admission: which waiting requests get pages.
 //!
-//! A request is admitted when all pages that it may come to need are free or idle. If pages are short, workflows that are
+//! A request is admitted when all pages that it may need are free or idle. If pages are short, workflows that are
 //! under way come first: were another begun in between, each would push out the pages that the others ask for next. Where
 //! nothing runs, a few steps are left empty before another is admitted: a workflow that just got a reply may submit again.
 
@@ -98,7 +98,7 @@ impl Scheduler {
         Ok(())
     }
 
-    /// Whether a request can have so many pages more.
+    /// Whether a request can have `pages` more pages.
     fn has_room(&self, turn: QueueKey, request: &Request, pages: usize) -> Result<(), Obstacle> {
         let (needed, free) = (self.promised() + pages, self.pool.free() + self.tree.idle_pages());
         if needed > free {

@@ -7,7 +7,7 @@ use crate::prefix_tree::{Fill, NodeId, Parent};
 use crate::request::{Namespace, PinId, SequenceId};
 use crate::scheduler::Scheduler;
 
-/// One in so many pages may be pinned: requests must still run.
+/// Of this many pages one may be pinned: requests must still run.
 const PINNED_SHARE: usize = 2;
 
 /// Holds nodes that no sequence fills.

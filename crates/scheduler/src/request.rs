@@ -24,7 +24,7 @@ pub struct Request {
     pub namespace: Namespace,
     /// The prompt; at least one token.
     pub prompt: Vec<u32>,
-    /// So many of the prompt's first tokens begin other prompts too.
+    /// The number of the prompt's first tokens with which other prompts begin too.
     pub stable_tokens: usize,
     /// What it is a part of, if more of the same will follow.
     pub workflow: Option<WorkflowId>,

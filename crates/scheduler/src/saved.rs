@@ -56,7 +56,7 @@ impl Scheduler {
                 None => Some(Parent::Root(namespace)),
                 Some(parent) => nodes.get(parent).copied().flatten().map(Parent::Node),
             };
-            // A page without the one before it is of no use.
+            // A page is useless without the one before it.
             let Some(parent) = parent else {
                 nodes.push(None);
                 continue;

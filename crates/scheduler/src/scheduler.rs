@@ -49,7 +49,7 @@ pub struct Work {
     /// Positions of the tokens in the sequence.
     pub start: usize,
     pub tokens: Vec<u32>,
-    /// So many of the last tokens are draft tokens.
+    /// The number of draft tokens, which are the last ones.
     pub drafted: usize,
     /// The sequence's pages from its start to the last of these tokens.
     pub pages: Vec<PageId>,

@@ -32,7 +32,7 @@ pub(crate) struct Sequence {
     /// Prompt, then output.
     pub tokens: Vec<u32>,
     pub prompt_len: usize,
-    /// Tokens that it may come to have.
+    /// The most tokens that it may have.
     pub most_tokens: usize,
     pub slots: Vec<Slot>,
     /// Tokens from the start whose keys and values are there.

@@ -178,7 +178,7 @@ fn live(seed: u64, operations: usize) {
         scheduler.check_integrity().unwrap_or_else(|broken| panic!("seed {seed}: {broken}"));
     }
     [0, 1].into_iter().for_each(|pin| scheduler.unpin(PinId(pin)));
-    // Everything that is left comes to an end.
+    // All remaining requests end.
     for _ in 0..100_000 {
         if expected.is_empty() {
             break;
@@ -195,7 +195,7 @@ fn live(seed: u64, operations: usize) {
 fn restore_what_was_saved(scheduler: &mut Scheduler, device: &mut Device, namespace: Namespace) {
     let (pages, _): (Vec<_>, Vec<_>) = scheduler.new_prefixes(namespace, WorkflowId(0)).into_iter().unzip();
     let mut saved = pages.clone();
-    // One that is there goes on with one that is not, and one hangs in the air.
+    // One that is cached continues with one that is not, and one has no parent.
     saved.push(SavedPage { parent: pages.len().checked_sub(1), tokens: vec![77_777; PAGE_TOKENS] });
     saved.push(SavedPage { parent: Some(1_000_000), tokens: vec![88_888; PAGE_TOKENS] });
     let restored: Result<usize, ()> = scheduler.restore(namespace, &saved, |index, page| {

@@ -7,7 +7,7 @@ const SHORT = 28;
 const NAMED = 40;
 const LISTED = 100;
 
-/** A node with at most so many relations has them named in the picture. */
+/** The relations of a node with at most this number of them are named in the picture. */
 const RELATIONS_NAMED = 12;
 const STEPS = 150;
 

@@ -61,7 +61,7 @@ async function go() {
     await showOperations();
   } else if (first === "c" && corpora.some(({ name }) => name === corpus)) {
     await choose(corpus);
-    // The user may have gone on or asked while lists were loaded.
+    // The user may have opened another view or asked while lists were loaded.
     const [, sameCorpus, sameView = "ask", ...rest] = address();
     if (sameCorpus !== corpus || sameView !== view) return;
     const known = OF_CORPUS.includes(view) ? view : "ask";

@@ -1,6 +1,6 @@
 //! Pieces of replies, taken from the engine's thread to the task that awaits the reply.
 //!
-//! The engine hands over a copy of each piece and goes on. The receiver of the call, which formats and queues it for a
+//! The engine hands over a copy of each piece and continues. The receiver of the call, which formats and queues it for a
 //! client, runs in the task.
 
 use calls::{Call, CallError, Caller, OnText, Piece, Reply, TokenLogprob};

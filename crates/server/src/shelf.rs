@@ -92,7 +92,7 @@ pub(crate) fn shelf_of(app: &App, tenant: &Tenant) -> Result<Arc<dyn Shelf>> {
     app.config.shelf.clone().ok_or_else(|| ServerError::NotFound("shelf of models".into()))
 }
 
-/// Fetch a model to this disk: events `progress`, then `done`. The download goes on if the client disconnects.
+/// Fetch a model to this disk: events `progress`, then `done`. The download continues if the client disconnects.
 #[utoipa::path(post, path = "/v1/shelf/pull", tag = "Engine", request_body = OneModel,
     responses((status = 200, body = String, content_type = "text/event-stream"), (status = 403), (status = 404),
         (status = 409, description = "A model is being fetched")))]

@@ -7,7 +7,7 @@ pub(crate) fn states(caller: &dyn Caller) -> Vec<ModelState> {
     caller.status().map(Status::state).unwrap_or_default()
 }
 
-/// False once the caller answers no more calls.
+/// False once the caller no longer answers calls.
 pub(crate) fn is_alive(caller: &dyn Caller) -> bool {
     caller.status().is_none_or(Status::is_alive)
 }

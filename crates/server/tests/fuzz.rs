@@ -458,5 +458,5 @@ fn ten_thousand_malformed_requests() {
     assert_eq!(PANICS.load(Ordering::SeqCst), 0, "something has panicked");
     assert_eq!(host.get("/health").status, 200);
     let (path, body) = &good()[0];
-    assert_eq!(host.post(path, body).status, 200, "and it goes on");
+    assert_eq!(host.post(path, body).status, 200, "and it still answers");
 }

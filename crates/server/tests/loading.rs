@@ -288,7 +288,7 @@ fn the_least_recently_used_idle_model_makes_room() {
         refused,
         "the model `big:q8` does not fit into memory: it needs 65536 MiB, and 10240 MiB are free or used by models that can be unloaded"
     );
-    assert_eq!(loaded(&host), ["one:q4", "three:q4"], "nothing is unloaded in vain");
+    assert_eq!(loaded(&host), ["one:q4", "three:q4"], "nothing is unloaded without need");
     let failed = chat(&host, "broken");
     assert_eq!(failed.refused(500, "load_failed"), "the model `broken` cannot be loaded: a tensor is missing");
     assert_eq!(failed.json()["error"]["hint"], "fetch it again");

@@ -204,7 +204,7 @@ impl Format {
             time = format!("{time}:{:02}", second % 60);
         }
         if !self.has_date {
-            // Hours go on counting after a day.
+            // Hours count beyond a day.
             return if day == 0 { time } else { format!("{:02}{}", second / 3600 + 24 * day, &time[2..]) };
         }
         // Excel has a 29 February 1900, as Lotus 1-2-3 had.

@@ -64,7 +64,7 @@ pub(crate) fn each_tag(xml: &str, kind: Kind, mut each: impl FnMut(&Tag<'_>) -> 
     }
 }
 
-/// What [`walk`] comes to.
+/// The result of [`walk`].
 pub(crate) enum Node<'a> {
     Open(&'a Tag<'a>),
     /// The end of an element, by its name without prefix.

@@ -72,7 +72,7 @@ impl Corpus {
     }
 
     /// Copies the corpus, as it was when it was opened, to a new file, from which [`crate::Corpora::restore`] makes a
-    /// corpus again. Writers may go on meanwhile. Derived files are not copied.
+    /// corpus again. Writers may continue meanwhile. Derived files are not copied.
     ///
     /// # Errors
     /// [`Error::FileExists`]; those of writing the file.

@@ -1,5 +1,5 @@
 //! Failing disks and power cuts: after every operation that can fail or be the last one, a corpus has all that was
-//! acknowledged and nothing by half, and the work can go on.
+//! acknowledged and nothing in part, and the work can continue.
 //!
 //! `MEMLOCAL_POWER_CUTS=N` makes N images of each moment, `MEMLOCAL_POWER_EVERY=1` lets every single operation fail.
 
@@ -18,7 +18,7 @@ mod disk;
 
 const CUTS: usize = 1;
 const EVERY: usize = 17;
-/// The work goes on to its end with every so manieth image.
+/// For one of this many images the work is continued to its end.
 const WHOLE: usize = 8;
 const SECRET: &str = "the third stone hides the key";
 

@@ -25,9 +25,9 @@ pub enum Answer {
     Failed { promised: Vec<u8>, status: u16 },
     /// By redirecting to another host.
     Moved(Vec<u8>),
-    /// With so many bytes at most, and then the connection breaks.
+    /// With at most this number of bytes, and then the connection breaks.
     Broken(Vec<u8>, usize),
-    /// With all bytes whatever the range; the first answer breaks off after so many.
+    /// With all bytes whatever the range; the first answer breaks off after this number of bytes.
     WithoutRanges(Vec<u8>, usize),
     /// Not at all, not even with a promise.
     Silence,
@@ -104,7 +104,7 @@ impl Hub {
         self.state.lock().unwrap().files.insert(name.to_owned(), answer);
     }
 
-    /// Wants this token from now on.
+    /// Requires this token from now on.
     pub fn close(&self, token: &str) {
         self.state.lock().unwrap().token = Some(token.to_owned());
     }
@@ -204,7 +204,7 @@ fn describe(state: &State) -> serde_json::Value {
     json!({ "sha": COMMIT, "siblings": files, "cardData": { "license": state.licence } })
 }
 
-/// Sends an answer, of its body so many bytes at most.
+/// Sends an answer, with at most `most` bytes of its body.
 fn send(mut stream: TcpStream, status: &str, headers: &str, body: &[u8], most: usize) {
     let length = body.len();
     let head = format!("HTTP/1.1 {status}\r\n{headers}Content-Length: {length}\r\nConnection: close\r\n\r\n");

@@ -4,9 +4,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use portable::Sequence;
+use random::Random;
 
 use crate::examples::{Example, common};
-use crate::random::Random;
 
 /// Sequences that go through the network together, end to end, without padding.
 #[derive(Debug, Clone, PartialEq)]

@@ -10,11 +10,11 @@ use std::path::{Path, PathBuf};
 
 use calls::reading;
 use flate2::read::GzDecoder;
+use random::Random;
 use serde::Deserialize;
 
 use crate::error::{Result, TrainError, io};
 use crate::examples::{Line, Message};
-use crate::random::Random;
 
 /// A passage and its title.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Deserialize)]

@@ -16,7 +16,6 @@ pub mod lessons;
 pub mod memory;
 pub mod optimiser;
 pub mod policy;
-pub mod random;
 pub mod reinforce;
 pub mod reward;
 pub mod rollouts;

@@ -20,11 +20,11 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Makes training examples of question-answering items (`*.jsonl.gz`).
+    /// Makes training examples from question-answering items (`*.jsonl.gz`).
     Data(command::data::DataArgs),
-    /// Trains an adapter on given answers; the same command goes on after a kill.
+    /// Trains an adapter on given answers; the same command resumes a killed run.
     Run(command::run::RunArgs),
-    /// Trains an adapter by rewards of sampled replies (GRPO); the same command goes on after a kill.
+    /// Trains an adapter by rewards of sampled replies (GRPO); the same command resumes a killed run.
     Reinforce(command::reinforce::ReinforceArgs),
 }
 

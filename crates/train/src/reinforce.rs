@@ -6,13 +6,13 @@ use std::path::Path;
 use calls::{Prompt, Stability};
 use models::adapter::Adapter;
 use portable::Lora;
+use random::Random;
 
 use crate::batch::chosen;
 use crate::error::{Result, TrainError};
 use crate::examples::{Example, Line, Message, Reader, json_lines};
 use crate::lessons::{Learned, Learner, Lessons};
 use crate::policy::{Policy, SampledBy, Update, advantages};
-use crate::random::Random;
 use crate::reward::reward;
 
 /// A prompt with the wanted reply.

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use models::adapter::{Adapter, Projection, Saved, SavedPrecision};
 use portable::{Lora, LoraSettings, Network};
+use random::Random;
 
 use crate::batch::{Pass, passes};
 use crate::curve::{self, Row};
@@ -14,7 +15,6 @@ use crate::gradient::{score, zeros};
 use crate::lessons::{Learned, Learner, Lessons};
 use crate::memory::Plan;
 use crate::optimiser::{AdamW, Settings};
-use crate::random::Random;
 use crate::state::{self, Position};
 
 /// The folder of a run that holds the adapter.
@@ -133,7 +133,7 @@ impl<'a> Run<'a> {
             optimiser.parameters = restored;
             optimiser.store(&lora.variables())?;
             rows = curve::read(&options.folder, before.step);
-            say(&format!("goes on after step {}", before.step));
+            say(&format!("resumes after step {}", before.step));
             position = before;
         }
         let held_out = held_out.map_or_else(Vec::new, |held_out| {

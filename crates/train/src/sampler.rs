@@ -9,9 +9,9 @@ use engine::{Adapters, Config, Engine, Models, NamedAdapter};
 use futures_util::future::try_join_all;
 use models::LanguageModel;
 use models::adapter::Adapter;
+use random::Random;
 
 use crate::error::{Result, TrainError};
-use crate::random::Random;
 use crate::reinforce::{Sample, Sampler, Task};
 
 const STEP: &str = "reinforce";

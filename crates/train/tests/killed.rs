@@ -40,7 +40,7 @@ fn prepare(folder: &Path) {
     fs::write(folder.join("data.jsonl"), lines.join("\n")).unwrap();
 }
 
-/// Begins a run, or goes on with it; it writes a checkpoint after almost every step.
+/// Begins a run, or resumes it; it writes a checkpoint after almost every step.
 fn start(folder: &Path, out: &str) -> Child {
     let steps = STEPS.to_string();
     let words = ["run", "--model", "model", "--base", "tiny", "--data", "data.jsonl", "--batch", "2", "--rank", "2"];

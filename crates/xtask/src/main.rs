@@ -28,7 +28,25 @@ const QUICK: [(&str, &[&str]); 2] = [
     ("the formatting", &["fmt", "--check"]),
     (
         "the tests of logic",
-        &["test", "-p", "calls", "-p", "scheduler", "-p", "sources", "-p", "store", "-p", "memory", "-p", "remote"],
+        &[
+            "test",
+            "-p",
+            "bundle",
+            "-p",
+            "calls",
+            "-p",
+            "memory",
+            "-p",
+            "random",
+            "-p",
+            "remote",
+            "-p",
+            "scheduler",
+            "-p",
+            "sources",
+            "-p",
+            "store",
+        ],
     ),
 ];
 
@@ -75,7 +93,7 @@ cargo xtask sanitize                run the kernels' tests with the address sani
 cargo xtask metal                   check what can be checked of Metal elsewhere
 cargo xtask toolkit FOLDER          a CUDA toolkit to build with, out of Python wheels
 cargo xtask ptx                     assemble the CUDA kernels and write the table in kernels/CUDA.md
-cargo xtask gpu [MODEL.gguf]        check and measure on a card; ends with 2 where there is none
+cargo xtask gpu [MODEL.gguf]        check and measure on a GPU; ends with 2 where there is none
 cargo xtask gpu --pack MODEL.gguf   a bundle of that for a machine without network
 ";
 

@@ -26,6 +26,13 @@ const REJECTED: &[(&str, &str)] = &[
     ("goes away", "disconnects, is dropped"),
     ("taken up again", "resumed"),
     ("take up again", "resume"),
+    ("goes on", "continues, resumes"),
+    ("going on", "continuing"),
+    ("the card", "the GPU"),
+    ("a card", "a GPU"),
+    ("the way round", "workaround"),
+    ("so many", "this number of, name the parameter"),
+    ("in vain", "without a result"),
 ];
 
 /// Extensions of the files that are checked.

@@ -227,7 +227,7 @@ struct Paged {
 }
 
 impl Paged {
-    /// Sequences with so many tokens before and in the batch; the first `shared` pages are the same in all of them.
+    /// Sequences with these numbers of tokens before and in the batch; the first `shared` pages are the same in all of them.
     fn new(heads: Heads, spans: &[(usize, usize)], shared: usize) -> Paged {
         let table = RopeTable::new(&vec![0.0; heads.dim / 2], 1, 1.0);
         let width = heads.query_width() + 2 * heads.key_width();

@@ -15,7 +15,7 @@ use super::quantised::{QuantisedProducts, quantised_products};
 use super::tensors::{lookup, to_bf16};
 use crate::matmul::{Format, MatrixError};
 
-/// Products of so many rows go to our own kernel and not to cuBLAS.
+/// Products of at most this many rows go to our own kernel and not to cuBLAS.
 const FEW_ROWS: usize = 4;
 /// Bytes that a lane of that kernel reads at once, from where they are aligned.
 const ALIGNED: u64 = 16;
@@ -66,14 +66,14 @@ impl DeviceMatrix {
     ) -> Result<DeviceMatrix> {
         let bytes = reordered(format, (rows, cols), bytes, source)?;
         let stays = kept == Kept::Stored && quantised_products() != QuantisedProducts::Wrong;
-        let part = match quantised(format).filter(|_| stays) {
-            None => Part::Dense(dense_tensor(format, (rows, cols), &bytes, kept, device)?),
-            Some(dtype) => {
-                let bytes = format.as_q8_0(&bytes).unwrap_or(bytes);
-                let storage = QStorage::from_data(Cow::Borrowed(&bytes), device, dtype)?;
-                let weights = QMatMul::from_qtensor(QTensor::new(storage, (rows, cols))?)?;
-                Part::Quantised { weights, rows, bytes: bytes.len() }
-            }
+        let part = if format.is_dense() || !stays {
+            Part::Dense(dense_tensor(format, (rows, cols), &bytes, kept, device)?)
+        } else {
+            let bytes = format.as_q8_0(&bytes).unwrap_or(bytes);
+            let dtype = format.candle_type().unwrap_or(GgmlDType::Q8_0);
+            let storage = QStorage::from_data(Cow::Borrowed(&bytes), device, dtype)?;
+            let weights = QMatMul::from_qtensor(QTensor::new(storage, (rows, cols))?)?;
+            Part::Quantised { weights, rows, bytes: bytes.len() }
         };
         Ok(DeviceMatrix { rows, cols, parts: vec![part] })
     }
@@ -174,23 +174,6 @@ impl DeviceMatrix {
             _ => bail!("rows are looked up in one dense matrix"),
         }
     }
-}
-
-fn quantised(format: Format) -> Option<GgmlDType> {
-    Some(match format {
-        Format::F32 | Format::F16 | Format::Bf16 => return None,
-        Format::Q4_0 => GgmlDType::Q4_0,
-        Format::Q4_1 => GgmlDType::Q4_1,
-        Format::Q5_0 => GgmlDType::Q5_0,
-        Format::Q5_1 => GgmlDType::Q5_1,
-        // The IQ4 formats by [`Format::as_q8_0`].
-        Format::Q8_0 | Format::Iq4Nl | Format::Iq4Xs => GgmlDType::Q8_0,
-        Format::Q4K => GgmlDType::Q4K,
-        Format::Q5K => GgmlDType::Q5K,
-        Format::Q6K => GgmlDType::Q6K,
-        Format::Q2K => GgmlDType::Q2K,
-        Format::Q3K => GgmlDType::Q3K,
-    })
 }
 
 /// The rows in their order, checked against the shape; copied, since candle reads blocks where they are aligned.

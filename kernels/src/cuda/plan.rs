@@ -15,7 +15,7 @@ use crate::attention::{KEYS, PagedSequence};
 pub(crate) const WIDE_ROWS: usize = 64;
 /// Rows that a narrow task may have.
 const NARROW_ROWS: usize = 16;
-/// A shared prefix is worth a task from so many pages on.
+/// A shared prefix of at least this many pages is a task of its own.
 const SHARED_PAGES: usize = 4;
 /// A task is not cut into runs of fewer pages.
 const MIN_PAGES: usize = 8;

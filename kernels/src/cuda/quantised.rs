@@ -1,7 +1,7 @@
 //! Are products of quantised weights right on this GPU? Asked once, when it is opened.
 //!
 //! candle's fast kernels for them are machine code for the architectures that the build named. On any other their launch
-//! fails without a word and the output is whatever was in memory. Its slower ones are PTX and run everywhere.
+//! fails without an error and the output is whatever was in memory. Its slower ones are PTX and run everywhere.
 
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 

@@ -1,5 +1,7 @@
 //! Weight formats of GGUF and safetensors files and their block layouts.
 
+#[cfg(feature = "candle")]
+use candle_core::quantized::GgmlDType;
 use half::{bf16, f16};
 
 /// How the weights of a matrix are stored. The quantised ones are ggml's block formats.
@@ -80,6 +82,27 @@ impl Format {
             Format::Q3K => 110,
             Format::Iq4Xs => 136,
         }
+    }
+
+    /// candle's type of the same blocks; `None` for the IQ4 formats, which candle lacks ([`Format::as_q8_0`]).
+    #[cfg(feature = "candle")]
+    pub fn candle_type(self) -> Option<GgmlDType> {
+        Some(match self {
+            Format::F32 => GgmlDType::F32,
+            Format::F16 => GgmlDType::F16,
+            Format::Bf16 => GgmlDType::BF16,
+            Format::Q4_0 => GgmlDType::Q4_0,
+            Format::Q4_1 => GgmlDType::Q4_1,
+            Format::Q5_0 => GgmlDType::Q5_0,
+            Format::Q5_1 => GgmlDType::Q5_1,
+            Format::Q8_0 => GgmlDType::Q8_0,
+            Format::Q4K => GgmlDType::Q4K,
+            Format::Q5K => GgmlDType::Q5K,
+            Format::Q6K => GgmlDType::Q6K,
+            Format::Q2K => GgmlDType::Q2K,
+            Format::Q3K => GgmlDType::Q3K,
+            Format::Iq4Nl | Format::Iq4Xs => return None,
+        })
     }
 
     /// True if weights are stored as they are, one by one.

@@ -6,7 +6,7 @@
 //!
 //! # Numerics
 //! `t` is the sum of four chains of fused multiply-adds, over `k` with the same remainder by four, ascending: `(c0 + c1) + (c2 +
-//! c3)`, then times `s`. `y` goes on as one chain over ascending `j`. All ISAs give these bits, and a row does not depend on the
+//! c3)`, then times `s`. `y` continues as one chain over ascending `j`. All ISAs give these bits, and a row does not depend on the
 //! other rows. Matrices are kept in the smallest of f16, bf16 and f32 that holds every value exactly.
 //!
 //! # Cost

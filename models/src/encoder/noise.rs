@@ -1,4 +1,4 @@
-//! An encoder of any size with random bf16 weights made on the card, to measure speed without a checkpoint.
+//! An encoder of any size with random bf16 weights made on the GPU, to measure speed without a checkpoint.
 
 use candle_core::{DType, Device, Tensor};
 

@@ -19,7 +19,7 @@ pub(super) struct Digested {
 }
 
 impl Digested {
-    /// Says whether `path`, which holds this, is what the manifest wants.
+    /// Says whether `path`, which holds this, is what the manifest states.
     pub fn check(&self, path: &Path, spec: &FileSpec) -> Result<(), FetchError> {
         check_size(path, spec.bytes, self.bytes)?;
         match &spec.sha256 {
@@ -50,7 +50,7 @@ pub(super) enum CopyError {
     Write(io::Error),
 }
 
-/// Copies everything and computes the digest on the way; `on_bytes` hears the total after each buffer.
+/// Copies everything and computes the digest on the way; `on_bytes` receives the total after each buffer.
 pub(super) fn copy_digesting(
     from: &mut impl Read,
     to: &mut impl Write,

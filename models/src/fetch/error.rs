@@ -11,7 +11,7 @@ use thiserror::Error;
 use super::SourceUsed;
 use crate::manifest::Sha256Hex;
 
-/// One source that was asked in vain.
+/// One source that did not have the model.
 #[derive(Debug)]
 pub struct Attempt {
     /// The source.
@@ -153,7 +153,7 @@ pub enum FetchError {
         /// What the client says.
         source: Box<dyn Error + Send + Sync>,
     },
-    /// The hub wants a permission, or has no such repository: without one it does not say which.
+    /// The hub requires a permission, or has no such repository: without a permission it does not say which.
     #[error("{repo} does not exist, or may not be read without a permission (HTTP {status})")]
     HubRefused {
         /// `owner/name`.

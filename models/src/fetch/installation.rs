@@ -43,7 +43,7 @@ impl Installation {
         self.folder.join(".incoming")
     }
 
-    /// Copies a file in and gives it its name if it holds what the manifest wants.
+    /// Copies a file in and gives it its name if it holds what the manifest states.
     ///
     /// # Errors
     ///
@@ -71,7 +71,7 @@ impl Installation {
         self.place(spec, &incoming, found)
     }
 
-    /// Gives an incoming file its name if it holds what the manifest wants, and removes it if not.
+    /// Gives an incoming file its name if it holds what the manifest states, and removes it if not.
     pub fn place(&self, spec: &FileSpec, incoming: &Path, found: Digested) -> Result<ReceiptFile, FetchError> {
         if let Err(wrong) = found.check(incoming, spec) {
             fs::remove_file(incoming).map_err(|error| FetchError::from_disk(incoming, error))?;
@@ -83,7 +83,7 @@ impl Installation {
         Ok(ReceiptFile { role: spec.role, name: spec.name.clone(), bytes: found.bytes, sha256: found.sha256 })
     }
 
-    /// Takes away the folders that were made in vain. Those that hold something for the next try stay.
+    /// Removes the folders that are still empty. Those with files for the next try stay.
     pub fn abandon(self) {
         remove_if_empty(&self.incoming());
         self.slot.remove_if_empty(&self.models_dir);

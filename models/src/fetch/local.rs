@@ -11,8 +11,8 @@ use super::{FetchError, FetchOptions, Fetched, FetchedFile, Receipt, ReceiptFile
 use crate::files;
 use crate::manifest::{Choice, FileSpec, Format, Role};
 
-/// Copies a known model into the models folder, out of the folder that holds its files, or from its only file whatever
-/// that is called.
+/// Copies a known model into the models folder, out of the folder that holds its files, or from its only file under any
+/// name.
 pub(super) fn install(
     choice: Choice<'_>,
     path: &Path,

@@ -71,7 +71,7 @@ impl Receipt {
         }
     }
 
-    /// Whether this is the receipt of what the manifest wants today.
+    /// Whether this is the receipt of what the manifest states today.
     fn fits(&self, wanted: &[FileSpec]) -> bool {
         let same = |file: &ReceiptFile, spec: &FileSpec| {
             file.role == spec.role

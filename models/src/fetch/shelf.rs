@@ -66,7 +66,7 @@ pub struct Verified {
 /// What has become of an installed file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// It holds what was installed and what the manifest wants.
+    /// It holds what was installed and what the manifest states.
     Sound,
     /// It is gone.
     Missing,

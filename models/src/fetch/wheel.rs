@@ -62,7 +62,7 @@ fn download(
     on_bytes: &mut dyn FnMut(u64),
 ) -> Result<PathBuf, FetchError> {
     let partial = kept.with_file_name(format!("{requirement}.partial"));
-    // pip cannot go on with what a download that was broken off has left.
+    // pip cannot resume an interrupted download.
     let _ = fs::remove_dir_all(&partial);
     create_folder(&partial)?;
     match ask_pip(requirement, &partial, pythons, on_bytes) {

@@ -1,4 +1,4 @@
-//! Getting models, from every source, with every kind of bad luck; nothing here needs a network but `real_wheel`.
+//! Fetching models from every source, with failures of every kind; only `real_wheel` needs a network.
 //! The Python of these tests is a shell script, so they are for Unix.
 #![cfg(unix)]
 

@@ -25,7 +25,7 @@ pub(crate) struct Condition<'a> {
 }
 
 /// A completion: its violations, the position after its last deviation, its length and its number. What is violated
-/// first must be mended first, so early deviations go on first.
+/// first must be mended first, so early deviations are continued first.
 type Entry = Reverse<(usize, usize, usize, usize, Vec<u8>)>;
 
 impl Closer {
@@ -111,7 +111,7 @@ impl Closer {
         bytes.into_iter().map(|byte| vec![byte]).chain(literals).collect()
     }
 
-    /// The completion that begins with `text`, which has been read, and goes on with `other`.
+    /// The completion that begins with `text`, which has been read, and continues with `other`.
     fn deviate(&self, state: &mut ParseState, text: &[u8], other: &[u8]) -> Option<Vec<u8>> {
         let before = state.mark();
         let rest = if self.read(state, other) { self.completion(state) } else { None };

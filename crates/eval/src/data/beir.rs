@@ -57,7 +57,7 @@ pub(crate) fn load(folder: &Path) -> Result<Dataset> {
     Ok(Dataset { collections, files: files.to_vec(), notes: Vec::new() })
 }
 
-/// What each query wants. The first line of the file names its columns; a score of 0 wants nothing.
+/// The relevant passages of each query. The first line of the file names its columns; a score of 0 means not relevant.
 fn judgements(path: &Path, places: &HashMap<String, usize>) -> Result<BTreeMap<String, Vec<Wanted>>> {
     let file = fs::read_to_string(path).map_err(Error::reading(path))?;
     if !file.starts_with("query-id\t") {

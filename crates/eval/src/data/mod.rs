@@ -32,7 +32,7 @@ pub struct Collection {
     /// Unique in its data set.
     pub name: String,
     pub passages: Vec<Passage>,
-    /// Each wants at least one passage.
+    /// Each has at least one relevant passage.
     pub queries: Vec<Query>,
     /// Ranges of consecutive passages, if the data set has them: the sessions of a conversation.
     pub sessions: Vec<Range<usize>>,
@@ -60,7 +60,7 @@ pub struct Query {
     pub wanted: Vec<Wanted>,
 }
 
-/// A passage that a query wants.
+/// A passage that is relevant to a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wanted {
     /// Its index among the collection's passages.
@@ -98,7 +98,7 @@ impl Passage {
 }
 
 impl Wanted {
-    /// Wants some passages with equal grades, each once.
+    /// A query to which some passages are relevant with equal grades, each once.
     pub(crate) fn all(places: impl IntoIterator<Item = usize>) -> Vec<Wanted> {
         let places: std::collections::BTreeSet<usize> = places.into_iter().collect();
         places.into_iter().map(|place| Wanted { place, grade: 1 }).collect()

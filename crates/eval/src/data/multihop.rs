@@ -90,7 +90,7 @@ fn from_corpus(questions: &Records<Item>, corpus: &Records<Paragraph>) -> Result
     Ok(Collection { name: "corpus".into(), passages, queries, ..Collection::default() })
 }
 
-/// A query that wants the passages that a field names.
+/// A query to which the passages that a field names are relevant.
 fn query<'a>(
     questions: &Records<Item>,
     record: &Record<Item>,

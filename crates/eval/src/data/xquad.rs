@@ -1,5 +1,5 @@
 //! XQuAD's form, which is SQuAD's: articles of paragraphs with their questions, a file a language (Artetxe et al. 2020,
-//! <https://github.com/google-deepmind/xquad>). A question wants the paragraph that it was asked about.
+//! <https://github.com/google-deepmind/xquad>). Relevant to a question is the paragraph that it was asked about.
 
 use std::path::Path;
 

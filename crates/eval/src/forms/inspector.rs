@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::tally::Forms;
-use crate::qa::{lines, tape};
+use crate::qa::{lines, tape_key};
 use crate::{Error, Result};
 
 /// The longest run of white space in a valid reply, in characters.
@@ -169,7 +169,7 @@ impl Caller for Inspector<'_> {
     fn call(&self, call: Call) -> BoxFuture<'_, std::result::Result<Reply, CallError>> {
         Box::pin(async move {
             let (step, output_format) = (call.step, call.output_format.clone());
-            let key = tape::key(&call, self.caller.models().model(call.agent));
+            let key = tape_key::key(&call, self.caller.models().model(call.agent));
             let reply = self.caller.call(call).await?;
             // A reply must not be used before its verdict is written.
             self.check(key, step, &output_format, &reply).map_err(|_| CallError::Closed)?;

@@ -6,10 +6,8 @@ use memory::Citation;
 
 use super::folder::ScorerDigest;
 use super::papers::Table;
-use super::report::{
-    ALL, Answered, Cost, DEPTHS, NDCG_DEPTH, OutcomeRow, RECALL_ALL, RECALL_ANY, RECALL_OF_ALL, Report, Row, SESSION,
-    StepRow,
-};
+use super::report::{ALL, DEPTHS, NDCG_DEPTH, RECALL_ALL, RECALL_ANY, RECALL_OF_ALL, Report, SESSION};
+use super::rows::{Answered, Cost, OutcomeRow, Row, StepRow};
 use crate::Endings;
 
 impl fmt::Display for Report {

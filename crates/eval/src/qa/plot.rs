@@ -6,7 +6,8 @@ use std::path::Path;
 
 use super::item::Column;
 use super::papers::{Published, Table};
-use super::report::{ALL, Cost, DEPTHS, OutcomeRow, Report, SESSION};
+use super::report::{ALL, DEPTHS, Report, SESSION};
+use super::rows::{Cost, OutcomeRow};
 use crate::Result;
 use crate::chart::{Axis, Chart, Kind, Series};
 

@@ -12,7 +12,8 @@ use calls::{
 };
 
 use super::sampled::Sampled;
-use super::tape::{CallRecord, Facts, LikelyToken, Scope, Tape, instructions, key, score_key};
+use super::tape::{CallRecord, Facts, LikelyToken, Scope, Tape};
+use super::tape_key::{instructions, key, score_key};
 use crate::{Error, Result, StepEndings};
 
 /// The backend that computes what is not on the tape.

@@ -189,7 +189,7 @@ fn lexical<'a>(texts: impl Iterator<Item = &'a String>, parameters: Bm25) -> Lex
     LexicalIndex::build((0..).map(PassageId).zip(texts.map(String::as_str)), parameters)
 }
 
-/// The ranks of the passages that a query wants among the hits: the first that is the passage itself, or at most `window`
+/// The ranks of a query's relevant passages among the hits: the first that is the passage itself, or at most `window`
 /// passages away from it in its session.
 fn places(query: &Query, hits: &[Hit], window: usize, sessions: &[Range<usize>]) -> Vec<Found> {
     let near = |wanted: usize| {

@@ -42,14 +42,14 @@ pub struct Ranked {
     pub collection: String,
     pub query: String,
     pub groups: Vec<String>,
-    /// The ids of the passages that it wants.
+    /// The ids of its relevant passages.
     pub wanted: Vec<String>,
     /// The ranks in each column, in the same order.
     pub found: Vec<Vec<Found>>,
 }
 
 impl Rankings {
-    /// A table with a line for each query: its collection, id and groups, the passages that it wants (`id`, or
+    /// A table with a line for each query: its collection, id and groups, its relevant passages (`id`, or
     /// `id=grade` where that is not 1), and for each column their ranks, `-` for what was not found.
     pub fn to_csv(&self) -> String {
         let header = ["collection", "query", "groups", "wanted"].map(str::to_owned);

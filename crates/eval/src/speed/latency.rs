@@ -71,7 +71,7 @@ async fn answer(engine: &dyn EngineUnderTest) -> Result<Vec<f64>> {
     Ok(times.windows(2).map(|pair| (pair[1] - pair[0]).as_secs_f64() * 1e3).collect())
 }
 
-/// The smallest value that is not below so many percent of the values.
+/// The smallest value that is not below `percent` percent of the values.
 pub(super) fn percentile(values: &[f64], percent: usize) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);

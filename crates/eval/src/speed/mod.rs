@@ -24,6 +24,7 @@ mod report;
 mod restart;
 mod service;
 mod soak;
+mod soak_client;
 mod suite;
 mod workload;
 
@@ -160,7 +161,7 @@ async fn run(
     Ok(())
 }
 
-/// Tokens per second of texts of about so many tokens, alone or a batch at once, as far as the embedder reads so many.
+/// Tokens per second of texts of about these numbers of tokens, alone or in a batch, where the embedder reads as many.
 async fn embed(
     plan: Plan<'_>,
     engine: &dyn EngineUnderTest,

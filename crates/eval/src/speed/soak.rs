@@ -5,7 +5,6 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,14 +14,14 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use serde_json::{Value, json};
-use ureq::http::Response;
-use ureq::{Agent, Body};
 
 use super::latency::percentile;
 use super::load::Look;
-use super::workload::words;
+use super::soak_client::{DOCUMENTS, Ended, Target, WORKS};
+use crate::Result;
 use crate::chart::{Axis, Chart, Kind, Series};
-use crate::{Error, Result};
+
+pub use super::soak_client::Work;
 
 /// How many times as many clients there are as the server admits requests.
 pub const OVERLOAD: usize = 2;
@@ -30,52 +29,10 @@ pub const OVERLOAD: usize = 2;
 const LOOK: Duration = Duration::from_secs(1);
 /// The pause of a client after a refusal.
 const PAUSE: Duration = Duration::from_millis(250);
-/// Documents of each corpus; each ingestion replaces one, so that the corpora do not grow.
-const DOCUMENTS: usize = 4;
-const LINES: usize = 24;
-/// The most tokens of a chat that is abandoned.
-const TOKENS: usize = 200;
 /// The share of the time at the beginning in which caches may fill.
 const WARMING: f64 = 0.2;
 /// The number of reported problems.
 const SHOWN: usize = 10;
-
-/// What a client does again and again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Work {
-    /// Replaces a document and waits until it is searchable.
-    Ingest,
-    Ask,
-    Embed,
-    /// Begins a streamed chat and disconnects after its first text.
-    Cancel,
-    /// Looks at `/ready`; not limited by the number of requests.
-    Ready,
-}
-
-const WORKS: [Work; 4] = [Work::Ingest, Work::Ask, Work::Embed, Work::Cancel];
-
-impl Work {
-    fn name(self) -> &'static str {
-        match self {
-            Work::Ingest => "ingest",
-            Work::Ask => "ask",
-            Work::Embed => "embed",
-            Work::Cancel => "cancel",
-            Work::Ready => "ready",
-        }
-    }
-}
-
-/// The end of one request.
-#[derive(Debug, Clone, PartialEq)]
-enum Ended {
-    Done,
-    /// Status 429.
-    Refused,
-    Failed(String),
-}
 
 /// One request: what it was, when it began, how long it took, how it ended.
 type Timed = (Work, Duration, Duration, Ended);
@@ -108,19 +65,11 @@ pub struct SoakReport {
     requests: Vec<Timed>,
 }
 
-/// A server under test.
-struct Target {
-    agent: Agent,
-    url: String,
-    chat: String,
-    embedder: String,
-}
-
 /// Works on the server at `url`, which admits `admitted` requests at once. `memory` returns the bytes of its process, if
 /// they are known.
 ///
 /// # Errors
-/// [`Error::Peer`] if the server has no models or its corpora cannot be made.
+/// [`crate::Error::Peer`] if the server has no models or its corpora cannot be made.
 pub fn soak(
     url: &str,
     admitted: usize,
@@ -179,123 +128,6 @@ pub fn soak(
     let requests = requests.into_inner().unwrap_or_else(PoisonError::into_inner);
     let looks = looks.into_inner().unwrap_or_else(PoisonError::into_inner);
     Ok(SoakReport { clients, admitted, ..SoakReport::of(seconds, requests, looks) })
-}
-
-impl Target {
-    fn find(url: &str) -> Result<Target> {
-        let config = Agent::config_builder().http_status_as_error(false).proxy(None).max_idle_connections(0);
-        let url = url.trim_end_matches('/').trim_end_matches("/v1").to_owned();
-        let mut target =
-            Target { agent: config.build().new_agent(), url, chat: String::new(), embedder: String::new() };
-        let ready = target.expect("GET", "/ready", &Value::Null)?;
-        let names: Vec<&str> = ready["models"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-        let [chat, .., embedder] = names[..] else { return Err(target.error("it has not two models")) };
-        (target.chat, target.embedder) = (chat.to_owned(), embedder.to_owned());
-        Ok(target)
-    }
-
-    /// One piece of work; `turn` makes it another than the last.
-    fn work(&self, work: Work, corpus: &str, turn: usize) -> Ended {
-        match work {
-            Work::Ingest => self.ingest(corpus, turn / WORKS.len() % DOCUMENTS, turn),
-            Work::Ask => {
-                let question = format!("Which lamp of pier {} was lit?", turn % DOCUMENTS);
-                let body = json!({ "question": question, "method": "rag", "temperature": 0 });
-                self.ended(self.send("POST", &format!("/v1/corpora/{corpus}/ask"), &body))
-            }
-            Work::Embed => {
-                let texts: Vec<String> = (0..8).map(|text| words(turn * 8 + text, 40)).collect();
-                self.ended(self.send("POST", "/v1/embeddings", &json!({ "model": self.embedder, "input": texts })))
-            }
-            Work::Cancel => self.cancel(turn),
-            Work::Ready => self.ready(),
-        }
-    }
-
-    /// Replaces a document by another text; `turn` makes it new.
-    fn ingest(&self, corpus: &str, number: usize, turn: usize) -> Ended {
-        let line = |line| format!("Message {turn}.{line} says that lamp {line} of pier {number} was lit.\n");
-        let text = (0..LINES).map(line).collect::<String>();
-        let body = json!({ "name": format!("{number}.txt"), "text": text, "method": "rag" });
-        let job = match self.json(self.send("POST", &format!("/v1/corpora/{corpus}/documents"), &body)) {
-            Ok((202, job)) => job,
-            Ok((429, _)) => return Ended::Refused,
-            Ok((status, body)) => return Ended::Failed(format!("ingest: {status}: {body}")),
-            Err(error) => return Ended::Failed(error.to_string()),
-        };
-        let events = format!("/v1/jobs/{}/events", job["id"].as_str().unwrap_or_default());
-        let answer = self.send("GET", &events, &Value::Null).and_then(|mut answer| self.text(&mut answer));
-        let last =
-            answer.map(|text| text.lines().rev().find_map(|line| line.strip_prefix("data: ").map(str::to_owned)));
-        let state = last.map(|last| last.and_then(|last| serde_json::from_str::<Value>(&last).ok()));
-        match state {
-            Ok(Some(state)) if state["status"] == "done" => Ended::Done,
-            Ok(state) => Ended::Failed(format!("ingest ended as {}", state.unwrap_or_default())),
-            Err(error) => Ended::Failed(error.to_string()),
-        }
-    }
-
-    fn cancel(&self, turn: usize) -> Ended {
-        let messages = json!([{ "role": "user", "content": format!("{} Go on with this text.", words(turn, 60)) }]);
-        let body = json!({ "model": self.chat, "messages": messages, "max_tokens": TOKENS, "stream": true });
-        let mut answer = match self.send("POST", "/v1/chat/completions", &body) {
-            Ok(answer) if answer.status().is_success() => answer,
-            answer => return self.ended(answer),
-        };
-        let mut lines = BufReader::new(answer.body_mut().as_reader()).lines().map_while(std::result::Result::ok);
-        match lines.find_map(|line| line.strip_prefix("data: ").map(str::to_owned)) {
-            Some(data) if !data.contains("\"error\"") => Ended::Done,
-            data => Ended::Failed(format!("cancel: the stream began with {}", data.unwrap_or_default())),
-        }
-    }
-
-    fn ready(&self) -> Ended {
-        match self.json(self.send("GET", "/ready", &Value::Null)) {
-            Ok((200, body)) if body["status"] == "ready" => Ended::Done,
-            Ok((status, body)) => Ended::Failed(format!("ready: {status}: {body}")),
-            Err(error) => Ended::Failed(error.to_string()),
-        }
-    }
-
-    fn ended(&self, answer: Result<Response<Body>>) -> Ended {
-        match self.json(answer) {
-            Ok((200, _)) => Ended::Done,
-            Ok((429, _)) => Ended::Refused,
-            Ok((status, body)) => Ended::Failed(format!("{status}: {body}")),
-            Err(error) => Ended::Failed(error.to_string()),
-        }
-    }
-
-    /// The JSON response to a request that must succeed.
-    fn expect(&self, method: &str, path: &str, body: &Value) -> Result<Value> {
-        let (status, body) = self.json(self.send(method, path, body))?;
-        if (200..300).contains(&status) { Ok(body) } else { Err(self.error(format!("{path}: {status}: {body}"))) }
-    }
-
-    fn send(&self, method: &str, path: &str, body: &Value) -> Result<Response<Body>> {
-        let url = format!("{}{path}", self.url);
-        let sent = match method {
-            "POST" => self.agent.post(url).send_json(body),
-            "DELETE" => self.agent.delete(url).call(),
-            _ => self.agent.get(url).call(),
-        };
-        sent.map_err(|error| self.error(error))
-    }
-
-    fn json(&self, answer: Result<Response<Body>>) -> Result<(u16, Value)> {
-        let mut answer = answer?;
-        let text = self.text(&mut answer)?;
-        let body = if text.is_empty() { Value::Null } else { serde_json::from_str(&text).unwrap_or(text.into()) };
-        Ok((answer.status().as_u16(), body))
-    }
-
-    fn text(&self, answer: &mut Response<Body>) -> Result<String> {
-        answer.body_mut().read_to_string().map_err(|error| self.error(error))
-    }
-
-    fn error(&self, problem: impl ToString) -> Error {
-        Error::Peer { url: self.url.clone(), problem: problem.to_string() }
-    }
 }
 
 impl SoakReport {

@@ -87,7 +87,7 @@ impl Strong {
     }
 }
 
-/// Whole sentences with about so many words.
+/// Whole sentences with about `words` words.
 fn prose(nth: usize, words: usize) -> String {
     let mut text = String::new();
     for sentence in SENTENCES.iter().cycle().skip(nth % SENTENCES.len()) {

@@ -21,7 +21,7 @@ const RATE: f64 = 0.02;
 const L2: f64 = 1e-5;
 /// A candidate that shares fewer words with the answer is not taken for right.
 const LEAST_F1: f64 = 0.5;
-/// Questions of each file are thinned to so many.
+/// Questions of each file are thinned to this number.
 const MAX_CASES: usize = 4000;
 
 pub fn surface(files: &[&str]) -> Done {

@@ -3,8 +3,8 @@
 
 use calls::{OutputFormat, Stability};
 
+use crate::core::method::Settings;
 use crate::core::prompt::Input;
-use crate::core::settings::Settings;
 
 /// The labels of the options: `[A]`, `[B]` and so on; empty for an open question.
 pub(crate) fn labels(settings: &Settings) -> Vec<String> {

@@ -103,7 +103,7 @@ const REFERRING: [&str; 34] = [
     "others",
 ];
 
-/// English words that begin a question which goes on from the one before it.
+/// English words that begin a question which continues the one before it.
 const CONTINUING: [&str; 4] = ["and", "or", "but", "also"];
 
 /// What to search for with a model of the small profile, if that is not the question alone: an English question that refers to
@@ -140,7 +140,7 @@ fn refers(question: &str) -> bool {
     goes_on || is_ellipsis || words.iter().any(|word| REFERRING.contains(&word.as_str()))
 }
 
-/// A question of so few words ("When?", "For whom?") goes on from the one before it.
+/// A question of so few words ("When?", "For whom?") continues the one before it.
 const MAX_WORDS_OF_ELLIPSIS: usize = 2;
 
 /// The latest turns that fit into a quarter of the context, as text, in order.

@@ -1,19 +1,24 @@
-//! What a method is: a name, a description, options, and how it prepares a corpus and answers from it.
+//! What a method is: a name, a description, options, and how it prepares a corpus and answers from it. The settings and the
+//! state of a run are here too: they contain a method, and a method takes them.
 
-use std::fmt;
+use std::any::Any;
+use std::fmt::{self, Debug};
 
+use calls::{Caller, Embedder, OnText, Priority, TenantId, WorkflowId};
 use futures_util::future::LocalBoxFuture;
 use serde_json::{Map, Value};
 use store::{Corpus, Writer};
 
+use crate::core::about::About;
 use crate::core::access::Access;
 use crate::core::error::Result;
 use crate::core::graph_view::GraphKind;
-use crate::core::options::OptionSpec;
+use crate::core::options::{MethodOptions, OptionSet, OptionSpec};
 use crate::core::outcome::Answer;
 use crate::core::preparation::{Missing, Progress};
-use crate::core::session::Session;
-use crate::core::settings::Settings;
+use crate::core::profile::Profile;
+use crate::core::settings::{AnswerForm, Layout};
+use crate::core::trace::Trace;
 
 /// A way to answer questions from a corpus.
 ///
@@ -26,21 +31,8 @@ pub trait Method: Send + Sync {
     fn about(&self) -> &'static About;
 
     /// The options that a user may set.
-    fn option_specs(&self) -> &'static [OptionSpec] {
-        &[]
-    }
-
-    /// Its options as they are set, by name.
-    fn options(&self, _settings: &Settings) -> Map<String, Value> {
-        Map::new()
-    }
-
-    /// Sets options by name; names that the method does not have are left to other methods.
-    ///
-    /// # Errors
-    /// Names the option whose value is invalid; the settings are unchanged then.
-    fn set_options(&self, _changes: &Map<String, Value>, _settings: &mut Settings) -> std::result::Result<(), String> {
-        Ok(())
+    fn own_options(&self) -> MethodOptions {
+        MethodOptions::NONE
     }
 
     /// The flags with which `ingest` prepares a corpus for these settings, beside the method's name; a hint to users.
@@ -111,13 +103,37 @@ pub trait Method: Send + Sync {
     }
 }
 
+impl dyn Method {
+    /// The documentation of its options.
+    pub fn option_specs(&self) -> &'static [OptionSpec] {
+        self.own_options().specs
+    }
+
+    /// Its options as they are set, by name.
+    pub fn options(&self, settings: &Settings) -> Map<String, Value> {
+        (self.own_options().values)(&settings.method_options)
+    }
+
+    /// Sets options by name; names that the method does not have are left to other methods.
+    ///
+    /// # Errors
+    /// Names the option whose value is invalid; the settings are unchanged then.
+    pub fn set_options(
+        &self,
+        changes: &Map<String, Value>,
+        settings: &mut Settings,
+    ) -> std::result::Result<(), String> {
+        (self.own_options().change)(changes, &mut settings.method_options)
+    }
+}
+
 impl fmt::Display for dyn Method {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
     }
 }
 
-impl fmt::Debug for dyn Method {
+impl Debug for dyn Method {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
@@ -145,43 +161,98 @@ pub struct Choice {
     pub why: String,
 }
 
-/// A description of a method.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct About {
-    /// The paper; none for a baseline.
-    pub paper: Option<Paper>,
-    /// The source of the method's module, whose documentation describes it.
-    pub(crate) module: &'static str,
+/// Settings of a run.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    pub method: &'static dyn Method,
+    pub layout: Layout,
+    /// The profile of all agents; by default each agent has that of its model.
+    pub profile: Option<Profile>,
+    /// Tokens of a page; by default a sixteenth of the model's context, at most 2,048 (GAM, section 3.1.3).
+    pub page_tokens: Option<usize>,
+    /// Tokens of retrieved pages in one prompt; by default half of the model's context.
+    pub evidence_tokens: Option<usize>,
+    pub temperature: f32,
+    pub seed: u64,
+    /// Rules for the form of answers, one line with a dash each, in place of the usual ones. Only the answering prompt has
+    /// them, in every method; benchmarks use it.
+    pub answer_rules: Option<&'static str>,
+    pub answer_form: AnswerForm,
+    /// The options of a multiple-choice question, which only the answering prompt has; empty for an open question.
+    pub choices: Vec<String>,
+    /// What a method that searches once searches for in place of the question, which it answers as it is
+    /// ([`crate::search_query`]).
+    pub search_query: Option<String>,
+    /// Keep the KV cache of prompt prefixes beside the corpus for the next question.
+    pub keep_prefixes: bool,
+    /// Options of methods, each under its own type.
+    pub method_options: OptionSet,
 }
 
-/// A paper.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Paper {
-    pub title: &'static str,
-    pub authors: &'static str,
-    /// Its arXiv number, if it has one.
-    pub arxiv: Option<&'static str>,
-}
-
-impl About {
-    /// What the method does and where it departs from its paper.
-    pub fn documentation(&self) -> String {
-        let lines = self.module.lines().map_while(|line| line.strip_prefix("//!"));
-        lines.map(|line| line.strip_prefix(' ').unwrap_or(line)).collect::<Vec<_>>().join("\n")
+impl Settings {
+    /// The defaults for a method.
+    pub fn new(method: &'static dyn Method) -> Settings {
+        Settings {
+            method,
+            layout: Layout::SharedFirst,
+            profile: None,
+            page_tokens: None,
+            evidence_tokens: None,
+            temperature: 0.3,
+            seed: 0,
+            answer_rules: None,
+            answer_form: AnswerForm::Sentence,
+            choices: Vec::new(),
+            search_query: None,
+            keep_prefixes: false,
+            method_options: OptionSet::default(),
+        }
     }
 
-    /// The first sentence of that.
-    pub fn summary(&self) -> String {
-        let documentation = self.documentation();
-        let paragraph: Vec<&str> = documentation.lines().take_while(|line| !line.is_empty()).collect();
-        let paragraph = paragraph.join(" ");
-        paragraph.split_once(". ").map_or(paragraph.as_str(), |(sentence, _)| sentence).trim_end_matches('.').to_owned()
+    /// The options of one method, by the type of its options.
+    pub fn options<T: Any + Clone + Default>(&self) -> T {
+        self.method_options.get()
+    }
+
+    /// Replaces the options of one method.
+    pub fn set_options<T: Any + Debug + Send + Sync>(&mut self, options: T) {
+        self.method_options.set(options);
+    }
+
+    /// The same settings with other options of one method.
+    #[must_use]
+    pub fn with_options<T: Any + Debug + Send + Sync>(mut self, options: T) -> Settings {
+        self.set_options(options);
+        self
     }
 }
 
-impl fmt::Display for Paper {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}. {}", self.authors, self.title)?;
-        self.arxiv.map_or(Ok(()), |arxiv| write!(f, ". arXiv:{arxiv}"))
+/// The state of one run: a caller, an embedder, settings and a trace.
+pub struct Session<'a> {
+    pub caller: &'a dyn Caller,
+    pub embedder: &'a dyn Embedder,
+    pub settings: Settings,
+    pub trace: &'a Trace,
+    /// The workflow of all calls.
+    pub workflow: WorkflowId,
+    pub tenant: TenantId,
+    pub priority: Priority,
+    /// Receives the text of the answer during generation.
+    pub on_text: Option<OnText>,
+}
+
+impl Session<'_> {
+    /// The same session with another method.
+    pub fn with_method(&self, method: &'static dyn Method) -> Session<'_> {
+        Session {
+            caller: self.caller,
+            embedder: self.embedder,
+            settings: Settings { method, ..self.settings.clone() },
+            trace: self.trace,
+            workflow: self.workflow,
+            tenant: self.tenant,
+            priority: self.priority,
+            on_text: self.on_text.clone(),
+        }
     }
 }

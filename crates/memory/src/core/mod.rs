@@ -1,6 +1,7 @@
 //! What every method is made of: cutting, indexing, searching, packing evidence, prompts, sessions, traces, answers and
 //! citations. Nothing here names a method; a method describes itself by [`method::Method`].
 
+pub(crate) mod about;
 pub(crate) mod access;
 pub(crate) mod answer;
 pub(crate) mod by_terms;
@@ -26,7 +27,6 @@ pub(crate) mod preparation;
 pub(crate) mod profile;
 pub(crate) mod prompt;
 pub(crate) mod quotable;
-pub(crate) mod random;
 pub(crate) mod reader;
 pub(crate) mod run;
 pub(crate) mod search;

@@ -24,6 +24,28 @@ pub struct OptionSpec {
     pub help: &'static str,
 }
 
+impl OptionSpec {
+    /// Of the methods that work in rounds.
+    pub(crate) const MAX_ITERATIONS: OptionSpec = OptionSpec {
+        name: "max_iterations",
+        value_name: "N",
+        kind: OptionKind::Integer { min: 1 },
+        stage: Stage::Ask,
+        required_with: None,
+        help: "Rounds of research, search, probing or tools",
+    };
+
+    /// Of the methods that take the best results of a search.
+    pub(crate) const K: OptionSpec = OptionSpec {
+        name: "k",
+        value_name: "N",
+        kind: OptionKind::Integer { min: 1 },
+        stage: Stage::Ask,
+        required_with: None,
+        help: "Pages or turns that each search returns",
+    };
+}
+
 /// What values an option has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OptionKind {
@@ -68,12 +90,25 @@ impl OptionSet {
     }
 }
 
-/// The options of type `T`, by name.
-pub(crate) fn values<T>(options: &OptionSet) -> Map<String, Value>
-where
-    T: Any + Clone + Default + Serialize,
-{
-    object(&options.get::<T>())
+/// The options of one method: their documentation, and how to read and set them by name.
+#[derive(Debug, Clone, Copy)]
+pub struct MethodOptions {
+    pub(crate) specs: &'static [OptionSpec],
+    pub(crate) values: fn(&OptionSet) -> Map<String, Value>,
+    pub(crate) change: fn(&Map<String, Value>, &mut OptionSet) -> Result<(), String>,
+}
+
+impl MethodOptions {
+    /// A method without options.
+    pub const NONE: MethodOptions = MethodOptions { specs: &[], values: |_| Map::new(), change: |_, _| Ok(()) };
+
+    /// The fields of `T`, a struct of numbers, names and lists of them.
+    pub const fn of<T>(specs: &'static [OptionSpec]) -> MethodOptions
+    where
+        T: Any + Clone + Debug + Default + Send + Sync + Serialize + DeserializeOwned,
+    {
+        MethodOptions { specs, values: |set| object(&set.get::<T>()), change: change::<T> }
+    }
 }
 
 /// Options as a JSON object, which a struct of numbers, names and lists of them always is.
@@ -88,7 +123,7 @@ fn object(options: &impl Serialize) -> Map<String, Value> {
 ///
 /// # Errors
 /// Names the option whose value is invalid; the set is unchanged then.
-pub(crate) fn change<T>(changes: &Map<String, Value>, set: &mut OptionSet) -> Result<(), String>
+fn change<T>(changes: &Map<String, Value>, set: &mut OptionSet) -> Result<(), String>
 where
     T: Any + Clone + Debug + Default + Send + Sync + Serialize + DeserializeOwned,
 {

@@ -5,7 +5,8 @@ use std::borrow::Cow;
 use calls::{Prompt, Stability, schema};
 use serde_json::Value;
 
-use crate::core::settings::{Layout, Settings};
+use crate::core::method::Settings;
+use crate::core::settings::Layout;
 
 /// An agent's instructions: its task and inputs, then its rules and its output.
 #[derive(Debug, Clone, Copy)]
@@ -61,12 +62,12 @@ pub(crate) fn words(tokens: usize) -> usize {
     (tokens * 2 / 3).max(1)
 }
 
-/// Characters that a text of so many words may have at most, which leaves long words room.
+/// The most characters of a text of `words` words; long words have room.
 pub(crate) fn chars(words: usize) -> usize {
     7 * words
 }
 
-/// A string of at most so many words, which the prompt states.
+/// A string of at most `words` words, a limit that the prompt states.
 pub(crate) fn string_of(words: usize) -> Value {
     schema::string(chars(words))
 }

@@ -46,8 +46,28 @@ const FIRST_WORD: usize = 3;
 /// Whether the responder has such an adapter and does not run with another one.
 pub(crate) fn is_there(session: &Session<'_>) -> bool {
     let (models, agent) = (session.caller.models(), Agent::Responder);
-    models.model(agent) == models.base_model(agent)
-        && models.adapters(agent).iter().any(|name| name == reading::ADAPTER)
+    models.model(agent) == models.base_model(agent) && has_adapter(session)
+}
+
+fn has_adapter(session: &Session<'_>) -> bool {
+    session.caller.models().adapters(Agent::Responder).iter().any(|name| name == reading::ADAPTER)
+}
+
+/// A call of the reader: the prompt of its training with this user turn, its adapter if the responder has it, and the most
+/// probable reply.
+pub(crate) fn reading_call(step: &'static str, user: String, session: &Session<'_>) -> Call {
+    let ask = Ask {
+        agent: Agent::Responder,
+        step,
+        prompt: Prompt::new().system(reading::SYSTEM).user(Stability::Volatile, user),
+        thinking_tokens: 0,
+        max_output_tokens: MAX_OUTPUT_TOKENS,
+        draw: 0,
+    };
+    let call = session.call(ask, OutputFormat::Text);
+    let adapter =
+        if has_adapter(session) { AdapterChoice::Named(Arc::from(reading::ADAPTER)) } else { call.adapter.clone() };
+    Call { adapter, sampling: Sampling::GREEDY, ..call }
 }
 
 /// What the model read in one or several blocks.
@@ -144,21 +164,8 @@ fn call(question: &str, blocks: &[Block], evidence: &[(&str, &str)], session: &S
         let (heading, text) = evidence[block.place.text];
         (heading, &text[block.place.start..block.place.end])
     });
-    let user = reading::user(passages, question);
-    let ask = Ask {
-        agent: Agent::Responder,
-        step: STEP,
-        prompt: Prompt::new().system(reading::SYSTEM).user(Stability::Volatile, user),
-        thinking_tokens: 0,
-        max_output_tokens: MAX_OUTPUT_TOKENS,
-        draw: 0,
-    };
-    Call {
-        adapter: AdapterChoice::Named(Arc::from(reading::ADAPTER)),
-        sampling: Sampling::GREEDY,
-        logprobs: Some(ALTERNATIVES),
-        ..session.call(ask, OutputFormat::Text)
-    }
+    let call = reading_call(STEP, reading::user(passages, question), session);
+    Call { logprobs: Some(ALTERNATIVES), ..call }
 }
 
 impl<'a> Reading<'a> {

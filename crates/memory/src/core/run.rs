@@ -4,12 +4,11 @@ use store::{Corpus, Layer, Writer};
 
 use crate::core::access::Access;
 use crate::core::error::{MemoryError, Result};
-use crate::core::method::Choice;
+use crate::core::method::{Choice, Settings};
 use crate::core::outcome::Answer;
 use crate::core::prefixes;
 use crate::core::preparation::{Missing, Prepared, Progress};
 use crate::core::session::Session;
-use crate::core::settings::Settings;
 
 /// Counts what [`prepare`] would do.
 ///

@@ -1,31 +1,14 @@
-//! The state of one run of a method, and the one place where replies are checked.
+//! The calls of one run of a method, and the one place where replies are checked.
 
-use calls::{
-    Agent, Call, CallError, Caller, Embedder, Finish, Limits, OnText, OutputFormat, Priority, Prompt, Reply, Sampling,
-    Stability, TenantId, WorkflowId,
-};
+use calls::{Agent, Call, CallError, Finish, Limits, OutputFormat, Prompt, Reply, Sampling, Stability};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::core::error::Result;
-use crate::core::method::Method;
 use crate::core::profile::Profile;
-use crate::core::settings::Settings;
-use crate::core::trace::{Event, Trace};
+use crate::core::trace::Event;
 
-/// A caller, an embedder, settings and a trace.
-pub struct Session<'a> {
-    pub caller: &'a dyn Caller,
-    pub embedder: &'a dyn Embedder,
-    pub settings: Settings,
-    pub trace: &'a Trace,
-    pub workflow: WorkflowId,
-    /// The workflow of these calls.
-    pub tenant: TenantId,
-    pub priority: Priority,
-    /// Receives the text of the answer during generation.
-    pub on_text: Option<OnText>,
-}
+pub use crate::core::method::Session;
 
 /// One request to an agent, before it has an output format.
 #[derive(Debug, Clone)]
@@ -48,20 +31,6 @@ impl Ask {
 }
 
 impl Session<'_> {
-    /// The same session with another method.
-    pub fn with_method(&self, method: &'static dyn Method) -> Session<'_> {
-        Session {
-            caller: self.caller,
-            embedder: self.embedder,
-            settings: Settings { method, ..self.settings.clone() },
-            trace: self.trace,
-            workflow: self.workflow,
-            tenant: self.tenant,
-            priority: self.priority,
-            on_text: self.on_text.clone(),
-        }
-    }
-
     /// A call with this session's sampling.
     pub(crate) fn call(&self, ask: Ask, output_format: OutputFormat) -> Call {
         let call = Call::new(ask.agent, ask.step, ask.prompt, ask.max_output_tokens);
@@ -210,7 +179,7 @@ impl Session<'_> {
 /// Tokens of a thought (GAM's released code: 2,048 for thought and reply together).
 const MAX_THINKING_TOKENS: usize = 1024;
 
-/// The minimum tokens of a thought; a context that has no room for so many has room for none.
+/// The minimum tokens of a thought; in a context without room for them there is none.
 const MIN_THINKING_TOKENS: usize = 64;
 
 /// The minimum temperature at which a reply that repeated itself is sampled again.

@@ -8,17 +8,17 @@
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
-use std::sync::Arc;
 
-use calls::{AdapterChoice, Agent, Call, OutputFormat, Prompt, Sampling, Stability, reading};
+use calls::{Agent, Call, OutputFormat, Prompt, Sampling, Stability, reading};
 use futures_util::future::try_join_all;
+use random::Random;
 use serde_json::{Value, json};
 use store::Corpus;
 
 use crate::core::cloze;
 use crate::core::error::Result;
 use crate::core::profile::Profile;
-use crate::core::random::Random;
+use crate::core::reader::reading_call;
 use crate::core::session::{Ask, Session};
 use crate::grounding::{self, Shape, content_words, normal_form};
 
@@ -28,23 +28,22 @@ const READ: &str = "study.read";
 /// Blocks that are shorter, in bytes, have too little context for a question.
 const SHORTEST_BLOCK: usize = 60;
 
-/// One block in so many is held out.
+/// Of this many blocks one is held out.
 const HELD_OUT: usize = 10;
 
 /// The minimum F1 between the span and what the reader reads.
 const MIN_AGREEMENT: f64 = 0.8;
 
-/// One example in so many with the answer has distractors beside its block.
+/// Of this many examples with the answer one has distractors beside its block.
 const DISTRACTED: usize = 3;
 
 const DISTRACTORS: usize = 2;
 
-/// One question in so many has an example whose block does not hold the answer, about as in the training of the model's own
+/// Of this many questions one has an example whose block does not hold the answer, about as in the training of the model's own
 /// reader: with more, readers abstain too often.
 const WITHOUT_ANSWER: usize = 4;
 
 const MAX_QUESTION_TOKENS: usize = 48;
-const MAX_ANSWER_TOKENS: usize = 64;
 
 /// Candidate spans of a block that questions are drawn from.
 const SPANS: usize = 12;
@@ -334,9 +333,16 @@ async fn write(text: &str, proposal: &Proposal, session: &Session<'_>) -> Result
     let span = &text[proposal.span.clone()];
     let prompt = Prompt::new().system(TASK);
     let prompt = prompt.user(Stability::Volatile, format!("TEXT\n{text}\n\nANSWER\n{span}\n\nQUESTION"));
-    let ask = ask(WRITE, prompt, MAX_QUESTION_TOKENS);
-    let call = Call { sampling: Sampling::GREEDY, ..session.call(ask, OutputFormat::Text) };
-    let call = Call { stop: vec!["\n".to_owned()], ..call };
+    let ask = Ask {
+        agent: Agent::Responder,
+        step: WRITE,
+        prompt,
+        thinking_tokens: 0,
+        max_output_tokens: MAX_QUESTION_TOKENS,
+        draw: 0,
+    };
+    let call = session.call(ask, OutputFormat::Text);
+    let call = Call { sampling: Sampling::GREEDY, stop: vec!["\n".to_owned()], ..call };
     let reply = session.send(call).await?.text;
     let end = reply.char_indices().find(|(_, c)| matches!(c, '?' | '？' | '؟'));
     let question = end.map(|(at, mark)| reply[..at + mark.len_utf8()].trim().to_owned());
@@ -345,16 +351,8 @@ async fn write(text: &str, proposal: &Proposal, session: &Session<'_>) -> Result
 
 /// What the reader answers; empty if its reply was cut.
 async fn read(user: String, session: &Session<'_>) -> Result<String> {
-    let prompt = Prompt::new().system(reading::SYSTEM).user(Stability::Volatile, user);
-    let call = session.call(ask(READ, prompt, MAX_ANSWER_TOKENS), OutputFormat::Text);
-    let there = session.caller.models().adapters(Agent::Responder).iter().any(|name| name == reading::ADAPTER);
-    let adapter = if there { AdapterChoice::Named(Arc::from(reading::ADAPTER)) } else { call.adapter.clone() };
-    let reply = session.send(Call { adapter, sampling: Sampling::GREEDY, ..call }).await?;
+    let reply = session.send(reading_call(READ, user, session)).await?;
     Ok(if reply.finish.is_cut() { String::new() } else { reply.text.trim().to_owned() })
-}
-
-fn ask(step: &'static str, prompt: Prompt, max_output_tokens: usize) -> Ask {
-    Ask { agent: Agent::Responder, step, prompt, thinking_tokens: 0, max_output_tokens, draw: 0 }
 }
 
 /// True if the words of a text hold those of an answer, in order and side by side.

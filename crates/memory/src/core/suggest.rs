@@ -37,7 +37,7 @@ const MAX_WORDS: usize = 16;
 /// Questions of one corpus.
 const MAX_SUGGESTIONS: usize = 4;
 
-/// Pages that are read; some questions are of no use.
+/// Pages that are read: more than questions, since some questions are left out.
 const MAX_PAGES: usize = 6;
 
 #[derive(Deserialize)]

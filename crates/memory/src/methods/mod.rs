@@ -14,9 +14,8 @@ use std::str::FromStr;
 use serde_json::{Map, Value};
 
 use crate::core::graph_view::GraphKind;
-use crate::core::method::Method;
+use crate::core::method::{Method, Settings};
 use crate::core::options::OptionSpec;
-use crate::core::settings::Settings;
 
 pub use partial::ask_what_is_ready;
 

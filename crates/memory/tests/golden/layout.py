@@ -17,7 +17,7 @@ import umap
 from sentence_transformers import SentenceTransformer
 from sklearn.manifold import trustworthiness
 
-# How many of the first texts, and the neighbours and dimensions that clusters.rs takes for so many: all of them, and parts.
+# How many of the first texts, and the neighbours and dimensions that clusters.rs takes for that number: all of them, and parts.
 SETTINGS = [(146, 29, 10), (146, 10, 10), (72, 10, 6), (36, 10, 3), (24, 10, 2)]
 SEEDS = range(224, 234)
 # Neighbours that must be kept.

@@ -1,23 +1,18 @@
 //! A build that is killed at any moment repeats no call whose reply was stored, and ends with the same graphs.
 
 use std::collections::BTreeSet;
-use std::env;
+use std::error::Error;
 use std::path::Path;
-use std::time::Duration;
 
 use calls::Call;
-use memory::Missing;
 use memory::mindgraph::{Focus, Target};
-use store::{Corpora, Layer};
+use store::{Corpus, Layer};
 
 use super::focused;
-use crate::crash::{FOLDER, killed, log, write_down};
-use crate::haystack::Random;
+use crate::killed::{Killed, Stored, write_down};
 use crate::rules::Rules;
 use crate::scratch::{CONTEXT_TOKENS, Outcome, Scratch, document, input};
 
-const TEST: &str = "mindgraph::crash::a_killed_build_repeats_no_call_whose_reply_was_kept";
-const KILLS: usize = 12;
 const QUESTIONS: [&str; 2] = ["Who?", "When?"];
 
 /// The child process that is killed: each reply depends on the graph so far, so that a torn reply is detected.
@@ -41,50 +36,31 @@ fn build(folder: &Path) -> Outcome {
 }
 
 /// The calls whose replies are stored.
-fn kept(folder: &Path) -> Result<BTreeSet<String>, Box<dyn std::error::Error>> {
-    let Ok(corpus) = Corpora::new(folder).open("scratch") else { return Ok(BTreeSet::new()) };
-    corpus.verify()?;
-    let mut kept = BTreeSet::new();
+fn stored(corpus: &Corpus) -> Result<Stored, Box<dyn Error>> {
+    let mut calls = BTreeSet::new();
     let blocks = corpus.passages(Layer::Block)?;
     for question in QUESTIONS {
-        let graph = memory::mindgraph::graph(&corpus, &Target::question(question))?;
+        let graph = memory::mindgraph::graph(corpus, &Target::question(question))?;
         let read = blocks
             .iter()
             .zip(1..)
             .filter(|(block, _)| graph.nodes.iter().any(|node| node.sources[0].block == block.id));
-        kept.extend(read.map(|(_, number)| format!("{number} {question}")));
+        calls.extend(read.map(|(_, number)| format!("{number} {question}")));
     }
-    Ok(kept)
+    Ok(Stored { calls, vectors: None })
 }
 
 #[test]
 fn a_killed_build_repeats_no_call_whose_reply_was_kept() -> Outcome {
-    if let Some(folder) = env::var_os(FOLDER) {
-        return build(Path::new(&folder));
-    }
-    let whole = Scratch::new();
-    build(whole.folder())?;
-    let expected = whole.corpus().digest()?;
-    assert_eq!(log(whole.folder()).len(), 16);
-    let mut random = Random::new(5);
-    let mut kills = 0;
-    while kills < KILLS {
-        let scratch = Scratch::new();
-        let folder = scratch.folder();
-        loop {
-            let (kept, before) = (kept(folder)?, log(folder).len());
-            let moment = Duration::from_micros(random.below(4000) as u64);
-            let killed = killed(TEST, folder, before + random.below(9), moment)?;
-            let log = log(folder);
-            let repeated: Vec<&String> = log[before..].iter().filter(|call| kept.contains(*call)).collect();
-            assert!(repeated.is_empty(), "asked again although the reply was kept: {repeated:?}");
-            if !killed {
-                break;
-            }
-            kills += 1;
-        }
-        assert_eq!(scratch.corpus().digest()?, expected);
-        assert_eq!(scratch.missing(&focused(Focus::Set, &QUESTIONS)), Missing::default());
-    }
-    Ok(())
+    let killed = Killed {
+        test: "mindgraph::crash::a_killed_build_repeats_no_call_whose_reply_was_kept",
+        kills: 12,
+        seed: 5,
+        moments: (9, 4000),
+        calls: Some(16),
+        settings: &focused(Focus::Set, &QUESTIONS),
+        build: &build,
+        stored: &stored,
+    };
+    killed.check()
 }

@@ -202,7 +202,7 @@ impl Residents {
         .await?;
         self.make_room(&model.name, model.memory_bytes).await?;
         let this = Arc::clone(self);
-        // The load goes on if the client disconnects.
+        // The load continues if the client disconnects.
         let loading = tokio::spawn(async move {
             let _turn = turn;
             let started = Instant::now();

@@ -49,7 +49,7 @@ const WITHOUT_EFFECT: [&str; 12] = [
     "logits_all",
 ];
 
-/// How a request wants its reply.
+/// The form of the reply that a request asks for.
 #[derive(Debug, Default)]
 pub(super) struct Wishes {
     pub format: Option<Value>,

@@ -116,7 +116,7 @@ pub(super) fn batches(texts: Vec<(String, usize)>) -> Vec<Vec<String>> {
     batches
 }
 
-/// The number of tokens that each text is cut to, if the request wants that.
+/// The number of tokens that each text is cut to, if the request asks for that.
 fn token_limit(request: &EmbeddingRequest, window_tokens: usize) -> Result<Option<usize>> {
     match request.truncate_prompt_tokens {
         None => Ok(request.truncate.then_some(window_tokens)),

@@ -38,7 +38,7 @@ pub(crate) struct Question {
     pub wishes: Wishes,
 }
 
-/// How a client wants its answer.
+/// The form of the answer that a client asks for.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Wishes {
     pub temperature: Option<f32>,

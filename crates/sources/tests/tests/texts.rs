@@ -83,7 +83,7 @@ fn a_table_names_the_columns_in_each_row() {
     check("a.csv", "Staff of 2024\n\nname,city\nAnn,Bern", "Staff of 2024\nname: Ann | city: Bern\n");
     check("a.csv", "name,city\n", "name | city");
     check("a.csv", "one\ntwo\n", "one\ntwo\n");
-    // A cell and a row go on where one piece of the file ends and another starts.
+    // A cell and a row continue where one piece of the file ends and another starts.
     for length in (256 << 10) - 8..(256 << 10) + 2 {
         let table = format!("a,b\n{},\"x\"\"y\"\n1,2\n", "é".repeat(length / 2));
         check("a.csv", &table, &format!("a: {} | b: x\"y\na: 1 | b: 2\n", "é".repeat(length / 2)));

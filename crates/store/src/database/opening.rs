@@ -120,7 +120,7 @@ impl Database {
         Ok(Self { connection, path: path.to_path_buf(), has_chunks: true, origin: None })
     }
 
-    /// Copies the database, as it is at this moment, to a new file that its owner only may read. Writers may go on
+    /// Copies the database, as it is at this moment, to a new file that its owner only may read. Writers may continue
     /// meanwhile. The file appears complete, even if this is interrupted.
     ///
     /// # Errors

@@ -73,7 +73,7 @@ pub(crate) struct TrainArgs {
     evaluate_every: usize,
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Stop after so many steps, with a checkpoint.
+    /// Stop after this number of steps, with a checkpoint.
     #[arg(long)]
     stop_after: Option<usize>,
 }

@@ -1,5 +1,7 @@
 //! Random weights in the blocks of ggml's formats.
 
+use random::Random;
+
 /// The formats that the checkpoints need.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
@@ -48,7 +50,7 @@ impl Format {
     /// This many random values, uniform around zero.
     pub fn random(self, values: usize, random: &mut Random) -> Vec<u8> {
         let mut out = vec![0u8; self.bytes(values)];
-        random.fill(&mut out);
+        fill(&mut out, random);
         for block in out.chunks_exact_mut(self.block().1) {
             self.tame(block);
         }
@@ -101,21 +103,10 @@ fn half(x: f32) -> [u8; 2] {
     [low, high]
 }
 
-/// SplitMix64 (Steele, Lea and Flood 2014).
-pub struct Random(pub u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ z >> 31
-    }
-
-    fn fill(&mut self, out: &mut [u8]) {
-        for bytes in out.chunks_mut(8) {
-            bytes.copy_from_slice(&self.next().to_le_bytes()[..bytes.len()]);
-        }
+/// Random bits.
+fn fill(out: &mut [u8], random: &mut Random) {
+    for bytes in out.chunks_mut(8) {
+        bytes.copy_from_slice(&random.bits().to_le_bytes()[..bytes.len()]);
     }
 }
 
@@ -133,7 +124,7 @@ mod tests {
     #[test]
     fn blocks_have_the_bytes_that_their_values_take() {
         for (format, bytes) in [(Format::Q4K, 288), (Format::Q6K, 420), (Format::Q5_0, 352), (Format::Bf16, 1024)] {
-            assert_eq!(format.random(512, &mut Random(1)).len(), bytes, "{format:?}");
+            assert_eq!(format.random(512, &mut Random::new(1)).len(), bytes, "{format:?}");
         }
     }
 }

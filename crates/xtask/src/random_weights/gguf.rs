@@ -4,9 +4,10 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
+use random::Random;
 use serde_json::Value;
 
-use super::blocks::{Format, Random};
+use super::blocks::Format;
 use super::{Mixture, QWEN_VOCAB, Qwen};
 
 /// Tensors start at multiples of this, the format's default.
@@ -48,7 +49,7 @@ fn put(mut out: impl Write, head: &Head, tensors: &[TensorInfo]) -> io::Result<(
     }
     start.resize(start.len().next_multiple_of(ALIGNMENT), 0);
     out.write_all(&start)?;
-    let mut random = Random(1);
+    let mut random = Random::new(1);
     for tensor in tensors {
         let values = tensor.dims.iter().product();
         let mut bytes = if tensor.name.ends_with("norm.weight") {

@@ -4,9 +4,10 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
+use random::Random;
 use serde_json::{Map, Value, json};
 
-use super::blocks::{Format, Random};
+use super::blocks::Format;
 
 const VOCAB: usize = 250_002;
 const HIDDEN: usize = 1024;
@@ -76,7 +77,7 @@ fn put(mut out: impl Write) -> io::Result<()> {
     head.resize(head.len().next_multiple_of(8), b' ');
     out.write_all(&(head.len() as u64).to_le_bytes())?;
     out.write_all(&head)?;
-    let mut random = Random(1);
+    let mut random = Random::new(1);
     for (name, shape) in tensors {
         let values = shape.iter().product();
         let bytes = if name.ends_with("LayerNorm.weight") {

@@ -12,9 +12,10 @@ use futures_util::future::LocalBoxFuture;
 use store::{Corpus, Layer, Writer};
 
 use self::table::{Class, class};
+use crate::core::about::About;
 use crate::core::access::Access;
 use crate::core::error::Result;
-use crate::core::method::{About, Choice, Method};
+use crate::core::method::{Choice, Method};
 use crate::core::outcome::Answer;
 use crate::core::preparation::{Missing, Progress};
 use crate::core::session::Session;

@@ -99,8 +99,9 @@ fn in_order(members: &[usize], nodes: &[Node], most_tokens: usize) -> Vec<Vec<us
 
 #[cfg(test)]
 mod tests {
+    use random::Random;
+
     use super::*;
-    use crate::core::random::Random;
 
     /// Nodes around this many directions, interleaved.
     fn themes(count: usize, each: usize, tokens: usize) -> Vec<Node> {

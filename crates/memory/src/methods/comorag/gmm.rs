@@ -6,7 +6,7 @@
 //! # Cost
 //! Points x components x dimensions² for each of at most 100 steps.
 
-use crate::core::random::Random;
+use random::Random;
 
 /// Settings of the fit.
 #[derive(Debug, Clone, Copy)]

@@ -83,18 +83,17 @@ mod veridical;
 mod windows;
 
 use futures_util::future::LocalBoxFuture;
-use serde_json::{Map, Value};
 use store::{Corpus, Writer};
 
+use crate::core::about::{About, Paper};
 use crate::core::access::Access;
 use crate::core::error::Result;
 use crate::core::graph_view::GraphKind;
-use crate::core::method::{About, Method, Paper};
-use crate::core::options::OptionSpec;
+use crate::core::method::{Method, Settings};
+use crate::core::options::MethodOptions;
 use crate::core::outcome::Answer;
 use crate::core::preparation::{Missing, Progress};
 use crate::core::session::Session;
-use crate::core::settings::Settings;
 
 pub use knowledge::Knowledge;
 pub use options::Options;
@@ -120,16 +119,8 @@ impl Method for Comorag {
         &ABOUT
     }
 
-    fn option_specs(&self) -> &'static [OptionSpec] {
-        options::OPTIONS
-    }
-
-    fn options(&self, settings: &Settings) -> Map<String, Value> {
-        crate::core::options::values::<Options>(&settings.method_options)
-    }
-
-    fn set_options(&self, changes: &Map<String, Value>, settings: &mut Settings) -> std::result::Result<(), String> {
-        crate::core::options::change::<Options>(changes, &mut settings.method_options)
+    fn own_options(&self) -> MethodOptions {
+        MethodOptions::of::<Options>(options::OPTIONS)
     }
 
     fn preparation_flags(&self, settings: &Settings) -> String {

@@ -46,12 +46,5 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
         required_with: None,
         help: "Layers of comorag: veridical, semantic, episodic",
     },
-    OptionSpec {
-        name: "max_iterations",
-        value_name: "N",
-        kind: OptionKind::Integer { min: 1 },
-        stage: Stage::Ask,
-        required_with: None,
-        help: "Rounds of research, search, probing or tools",
-    },
+    OptionSpec::MAX_ITERATIONS,
 ];

@@ -64,7 +64,7 @@ const SEAM_TOKENS: usize = 32;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::settings::Settings;
+    use crate::core::method::Settings;
     use crate::core::trace::Trace;
     use calls::{Priority, Scripted, ScriptedEmbedder, TenantId, WorkflowId};
 

@@ -8,7 +8,7 @@
 //! # Cost
 //! Every vector is compared with every other: 1,000 texts take about a tenth of a second.
 
-use crate::core::random::Random;
+use random::Random;
 
 /// Lays out unit vectors in `dims` dimensions by their `neighbours` nearest neighbours.
 pub(super) fn layout(vectors: &[&[f32]], neighbours: usize, dims: usize) -> Vec<Vec<f64>> {

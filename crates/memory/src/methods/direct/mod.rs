@@ -5,10 +5,11 @@ use calls::Stability;
 use futures_util::future::LocalBoxFuture;
 use store::{Corpus, Layer, PassageId, Writer};
 
+use crate::core::about::About;
 use crate::core::access::Access;
 use crate::core::answer;
 use crate::core::error::Result;
-use crate::core::method::{About, Method};
+use crate::core::method::Method;
 use crate::core::outcome::Answer;
 use crate::core::preparation::{Missing, Progress};
 use crate::core::session::Session;

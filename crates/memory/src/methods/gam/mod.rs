@@ -47,18 +47,17 @@ mod researcher;
 mod search;
 
 use futures_util::future::LocalBoxFuture;
-use serde_json::{Map, Value};
 use store::{Corpus, Layer, Writer};
 
+use crate::core::about::{About, Paper};
 use crate::core::access::Access;
 use crate::core::embed::{ABSTRACT, Indexed, embed, without_vectors};
 use crate::core::error::Result;
-use crate::core::method::{About, Method, Paper};
-use crate::core::options::OptionSpec;
+use crate::core::method::Method;
+use crate::core::options::MethodOptions;
 use crate::core::outcome::Answer;
 use crate::core::preparation::{Missing, Progress};
 use crate::core::session::Session;
-use crate::core::settings::Settings;
 
 pub use memorizer::memorise;
 pub use notes::Research;
@@ -86,16 +85,8 @@ impl Method for Gam {
         &ABOUT
     }
 
-    fn option_specs(&self) -> &'static [OptionSpec] {
-        options::OPTIONS
-    }
-
-    fn options(&self, settings: &Settings) -> Map<String, Value> {
-        crate::core::options::values::<Options>(&settings.method_options)
-    }
-
-    fn set_options(&self, changes: &Map<String, Value>, settings: &mut Settings) -> std::result::Result<(), String> {
-        crate::core::options::change::<Options>(changes, &mut settings.method_options)
+    fn own_options(&self) -> MethodOptions {
+        MethodOptions::of::<Options>(options::OPTIONS)
     }
 
     fn answers_in_part(&self) -> bool {

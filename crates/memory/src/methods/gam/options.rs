@@ -35,22 +35,8 @@ impl Default for Options {
 }
 
 pub(super) const OPTIONS: &[OptionSpec] = &[
-    OptionSpec {
-        name: "max_iterations",
-        value_name: "N",
-        kind: OptionKind::Integer { min: 1 },
-        stage: Stage::Ask,
-        required_with: None,
-        help: "Rounds of research, search, probing or tools",
-    },
-    OptionSpec {
-        name: "k",
-        value_name: "N",
-        kind: OptionKind::Integer { min: 1 },
-        stage: Stage::Ask,
-        required_with: None,
-        help: "Pages or turns that each search returns",
-    },
+    OptionSpec::MAX_ITERATIONS,
+    OptionSpec::K,
     OptionSpec {
         name: "output",
         value_name: "FORM",

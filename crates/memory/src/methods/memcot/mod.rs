@@ -60,19 +60,18 @@ mod view;
 mod visual;
 
 use futures_util::future::LocalBoxFuture;
-use serde_json::{Map, Value};
 use store::{Corpus, Layer, Writer};
 
+use crate::core::about::{About, Paper};
 use crate::core::access::Access;
 use crate::core::embed::{Indexed, embed, without_vectors};
 use crate::core::error::Result;
 use crate::core::graph_view::GraphKind;
-use crate::core::method::{About, Method, Paper};
-use crate::core::options::OptionSpec;
+use crate::core::method::{Method, Settings};
+use crate::core::options::MethodOptions;
 use crate::core::outcome::Answer;
 use crate::core::preparation::{Missing, Progress};
 use crate::core::session::Session;
-use crate::core::settings::Settings;
 
 pub use options::{MemcotStore, Options};
 pub use timeline::Timeline;
@@ -98,16 +97,8 @@ impl Method for Memcot {
         &ABOUT
     }
 
-    fn option_specs(&self) -> &'static [OptionSpec] {
-        options::OPTIONS
-    }
-
-    fn options(&self, settings: &Settings) -> Map<String, Value> {
-        crate::core::options::values::<Options>(&settings.method_options)
-    }
-
-    fn set_options(&self, changes: &Map<String, Value>, settings: &mut Settings) -> std::result::Result<(), String> {
-        crate::core::options::change::<Options>(changes, &mut settings.method_options)
+    fn own_options(&self) -> MethodOptions {
+        MethodOptions::of::<Options>(options::OPTIONS)
     }
 
     fn preparation_flags(&self, settings: &Settings) -> String {

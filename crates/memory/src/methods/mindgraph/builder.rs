@@ -19,11 +19,11 @@ use super::view::view;
 use crate::core::dates::{time_at, unstated};
 use crate::core::embed::within;
 use crate::core::error::Result;
+use crate::core::method::Settings;
 use crate::core::paging::windows;
 use crate::core::preparation::Progress;
 use crate::core::prompt::{Input, Instructions, build as prompt, phrase_of, think_first};
 use crate::core::session::{Ask, Session};
-use crate::core::settings::Settings;
 use crate::core::trace::Event;
 
 const STEP: &str = "mindgraph.build";

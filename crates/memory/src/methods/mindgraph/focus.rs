@@ -85,14 +85,7 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
         required_with: Some(("focus", "set")),
         help: "A file with a question a line, for which mindgraph builds graphs ahead of time",
     },
-    OptionSpec {
-        name: "max_iterations",
-        value_name: "N",
-        kind: OptionKind::Integer { min: 1 },
-        stage: Stage::Ask,
-        required_with: None,
-        help: "Rounds of research, search, probing or tools",
-    },
+    OptionSpec::MAX_ITERATIONS,
 ];
 
 /// The target of one graph.

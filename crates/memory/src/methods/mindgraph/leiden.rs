@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use crate::core::random::Random;
+use random::Random;
 
 /// An undirected weighted network without parallel links.
 #[derive(Debug, Clone)]

@@ -7,21 +7,20 @@
 use calls::{Agent, Stability};
 use futures_util::future::LocalBoxFuture;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 use store::{Corpus, Layer, Writer};
 
+use crate::core::about::About;
 use crate::core::access::Access;
 use crate::core::answer;
 use crate::core::embed::{Indexed, embed, without_vectors};
 use crate::core::error::Result;
 use crate::core::evidence::{Item, budget, pack};
 use crate::core::library::Library;
-use crate::core::method::{About, Method};
-use crate::core::options::{self, OptionKind, OptionSpec, Stage};
+use crate::core::method::Method;
+use crate::core::options::{MethodOptions, OptionSpec};
 use crate::core::outcome::Answer;
 use crate::core::preparation::{Missing, Progress};
 use crate::core::session::Session;
-use crate::core::settings::Settings;
 use crate::core::span;
 
 /// The method.
@@ -46,15 +45,6 @@ impl Default for Options {
 
 static ABOUT: About = About { paper: None, module: include_str!("mod.rs") };
 
-const OPTIONS: &[OptionSpec] = &[OptionSpec {
-    name: "k",
-    value_name: "N",
-    kind: OptionKind::Integer { min: 1 },
-    stage: Stage::Ask,
-    required_with: None,
-    help: "Pages or turns that each search returns",
-}];
-
 impl Method for Rag {
     fn name(&self) -> &'static str {
         "rag"
@@ -64,16 +54,8 @@ impl Method for Rag {
         &ABOUT
     }
 
-    fn option_specs(&self) -> &'static [OptionSpec] {
-        OPTIONS
-    }
-
-    fn options(&self, settings: &Settings) -> Map<String, Value> {
-        options::values::<Options>(&settings.method_options)
-    }
-
-    fn set_options(&self, changes: &Map<String, Value>, settings: &mut Settings) -> std::result::Result<(), String> {
-        options::change::<Options>(changes, &mut settings.method_options)
+    fn own_options(&self) -> MethodOptions {
+        MethodOptions::of::<Options>(&[OptionSpec::K])
     }
 
     fn answers_in_part(&self) -> bool {

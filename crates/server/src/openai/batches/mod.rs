@@ -1,4 +1,4 @@
-//! /v1/batches: the requests of a file, answered in the background with the lowest priority; a batch goes on after the
+//! /v1/batches: the requests of a file, answered in the background with the lowest priority; a batch resumes after the
 //! server was restarted.
 
 mod kept;
@@ -43,7 +43,7 @@ struct NewBatch {
     /// A file with the purpose `batch`: a request in each line.
     input_file_id: String,
     endpoint: String,
-    /// A batch takes as long as it takes.
+    /// Shown only: a batch has no deadline.
     completion_window: Option<String>,
     metadata: Option<BTreeMap<String, String>>,
     output_expires_after: Option<Value>,

@@ -38,7 +38,7 @@ const CONCURRENT: usize = 4;
 /// The pause before a request is tried again that the server had no room for.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Goes on with the batches of a tenant that the end of a previous server interrupted.
+/// Resumes the batches of a tenant that the end of a previous server interrupted.
 pub(crate) fn resume(app: &App, tenant: &Arc<Tenant>) {
     match tenant.batches.records.all() {
         Ok(mut batches) => {
@@ -46,7 +46,7 @@ pub(crate) fn resume(app: &App, tenant: &Arc<Tenant>) {
             batches.sort_by_key(|batch| batch.created);
             batches.into_iter().for_each(|batch| start(app, tenant, batch.id));
         }
-        Err(error) => tracing::warn!(%error, "cannot go on with the batches of a previous server"),
+        Err(error) => tracing::warn!(%error, "cannot resume the batches of a previous server"),
     }
 }
 

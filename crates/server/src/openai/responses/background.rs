@@ -1,4 +1,4 @@
-//! Responses that go on without their client.
+//! Responses that continue without their client.
 
 use std::sync::Arc;
 

@@ -46,7 +46,7 @@ pub(super) async fn respond(
     Ok(usage(used, 0))
 }
 
-/// Writes the item of a search, with the pages that it finds if they are wanted.
+/// Writes the item of a search, with the pages that it finds if the request asks for them.
 async fn run_search(
     questions: &[Question],
     search: &FileSearch,
@@ -74,7 +74,7 @@ async fn run_search(
 /// Results that are shown where the request does not say.
 const DEFAULT_RESULTS: usize = 20;
 
-/// For each mark, at its place in the text, the document's link if it is wanted, and the document.
+/// For each mark, at its place in the text, the document's link if the request asks for it, and the document.
 fn annotations(told: &Recalled, with_links: bool) -> Vec<Value> {
     let mut all = Vec::new();
     for Mark { source, start, end } in &told.marks {

@@ -9,7 +9,7 @@ use super::tools::ResponseToolChoice;
 use crate::error::{Result, ServerError};
 use crate::warnings::Warnings;
 
-/// A search that a request wants.
+/// A search that a request asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct FileSearch {
     /// Asked in this order, until one has an answer.

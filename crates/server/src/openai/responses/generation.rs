@@ -1,4 +1,4 @@
-//! A response that is being made: by a model or from corpora, whole or as events, and kept if it is to be.
+//! A response that is being made: by a model or from corpora, whole or as events, and kept if the request stores it.
 
 use std::sync::{Arc, Mutex};
 
@@ -42,7 +42,7 @@ impl Generation {
         Ok(Generation { asked, output: Arc::new(Mutex::new(output)), record, continued })
     }
 
-    /// The finished response, which is kept if it is to be.
+    /// The finished response, which is kept if the request stores it.
     pub async fn run(&self, app: &App, tenant: &Arc<Tenant>) -> Result<Value> {
         let response = match &self.asked.source {
             Source::Model { call, length, thinking_tokens } => {

@@ -44,7 +44,7 @@ impl Record {
         Record { response, ..self.clone() }
     }
 
-    /// Whether it is the end of a response that goes on in the background.
+    /// Whether it is the end of a response in the background.
     pub(super) fn ends_background(&self) -> bool {
         self.response["background"] == true && self.response["status"] != "in_progress"
     }
@@ -63,7 +63,7 @@ impl Record {
 /// The responses of one tenant.
 pub(crate) struct Responses {
     pub(super) records: Records<Record>,
-    /// Those that go on in the background.
+    /// Those in the background.
     active: Mutex<HashMap<String, AbortHandle>>,
     pub(super) conversations: Records<Conversation>,
 }
@@ -78,7 +78,7 @@ impl Responses {
         }
     }
 
-    /// Lets the work of a response go on in the background.
+    /// Continues the work of a response in the background.
     pub(super) fn start(&self, id: String, work: impl Future<Output = ()> + Send + 'static) {
         // The lock keeps short work from ending before it is known.
         let mut active = self.active();
@@ -155,7 +155,7 @@ impl Responses {
         Ok(response)
     }
 
-    /// Stops a response that goes on in the background.
+    /// Stops a response in the background.
     pub(super) fn cancel(&self, id: &str) -> Result<Value> {
         let _one = self.records.lock();
         let mut record = self.records.read(id)?;

@@ -45,7 +45,7 @@ pub(super) struct ResponseRequest {
     pub previous_response_id: Option<String>,
     /// A conversation whose items come before this input, and to which input and output are added.
     conversation: Option<Named>,
-    /// Answer at once with the status `in_progress` and go on without the client.
+    /// Answer at once with the status `in_progress` and continue without the client.
     pub background: Option<bool>,
     reasoning: Option<Reasoning>,
     /// Only `disabled`: input is never truncated.
@@ -222,7 +222,7 @@ impl ResponseRequest {
         Ok(self.conversation.as_ref().map(|named| named.id().to_owned()))
     }
 
-    /// The search of files that the request wants.
+    /// The search of files that the request asks for.
     pub fn file_search(&self, warnings: &Warnings) -> Result<Option<FileSearch>> {
         let (tools, include) = (self.tools.as_deref().unwrap_or_default(), self.include.as_deref().unwrap_or_default());
         FileSearch::read(tools, self.tool_choice.as_ref(), include, warnings)

@@ -73,7 +73,7 @@ pub(super) async fn delete(
     Ok(Json(deleted))
 }
 
-/// Stop a response that goes on in the background.
+/// Stop a response in the background.
 #[utoipa::path(post, path = "/v1/responses/{response_id}/cancel", tag = "OpenAI",
     params(("response_id" = String, Path)), responses((status = 200, body = Value), (status = 404),
         (status = 400, description = "The response was not made in the background")))]

@@ -1,6 +1,14 @@
-//! Pseudo-random numbers determined by a seed: splitmix64 (Steele, Lea and Flood 2014).
+//! A seeded pseudo-random generator: splitmix64 (Steele, Lea and Flood 2014). Trees, clusters, samples and weights made with
+//! it are reproducible.
+//!
+//! Not here: keys and ids (`getrandom`), sampling of tokens (`kernels::sample`).
+//!
+//! ```
+//! let mut random = random::Random::named(7, "cards");
+//! assert!(random.below(6) < 6);
+//! ```
 
-/// A seeded generator.
+/// A pseudo-random generator.
 #[derive(Debug, Clone)]
 pub struct Random(u64);
 
@@ -10,7 +18,7 @@ impl Random {
         Random(seed)
     }
 
-    /// A generator seeded with a number and a name, so that the draws for one name do not depend on those for others.
+    /// A generator seeded with a number and a name, so that the samples of one name do not depend on those of others.
     pub fn named(seed: u64, name: &str) -> Random {
         let mut random = Random(seed);
         for byte in name.bytes() {
@@ -27,12 +35,12 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number in [0, 1).
+    /// A uniform number in [0, 1).
     pub fn unit(&mut self) -> f64 {
         (self.bits() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// A number below `n`, which is not 0. For `n` up to 2^32 the probabilities of two numbers differ by at most 2^-32.
+    /// A number below `n`, which must not be 0. For `n` up to 2^32 the bias is at most 2^-32.
     pub fn below(&mut self, n: usize) -> usize {
         (self.bits() % n as u64) as usize
     }
@@ -42,7 +50,7 @@ impl Random {
         &of[self.below(of.len())]
     }
 
-    /// Shuffles a slice.
+    /// Shuffles a slice (Fisher-Yates).
     pub fn shuffle<T>(&mut self, things: &mut [T]) {
         for last in (1..things.len()).rev() {
             things.swap(last, self.below(last + 1));

@@ -1,0 +1,119 @@
+//! The KV cache: keys and values of all layers, in pages of [`PAGE_TOKENS`] tokens.
+
+use candle_core::{DType, Device, Tensor};
+use half::f16;
+use half::vec::HalfBitsVecExt;
+use kernels::attention::KEYS;
+
+use crate::error::Result;
+use crate::spec::DecoderSpec;
+
+/// Tokens in a page of keys and values.
+pub const PAGE_TOKENS: usize = KEYS;
+
+/// Keys and values of all layers, in pages.
+#[derive(Debug)]
+pub struct KvCache {
+    layers: Vec<Tensor>,
+}
+
+/// How keys and values are kept. All arithmetic is `f32` either way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum KvPrecision {
+    #[default]
+    F16,
+    /// On a GPU only.
+    Bf16,
+    /// On the processor only.
+    F32,
+}
+
+impl KvPrecision {
+    fn dtype(self) -> DType {
+        match self {
+            KvPrecision::F16 => DType::F16,
+            KvPrecision::Bf16 => DType::BF16,
+            KvPrecision::F32 => DType::F32,
+        }
+    }
+}
+
+impl KvCache {
+    /// `pages` empty pages for a network of this shape.
+    ///
+    /// # Errors
+    /// If the device has no room for them.
+    pub fn new(spec: &DecoderSpec, pages: usize, precision: KvPrecision, device: &Device) -> Result<KvCache> {
+        let shape = (pages, spec.heads.page().len());
+        let layer = |_| match precision {
+            // Zeros that the system gives take no memory before they are used; those that candle writes do.
+            KvPrecision::F16 if device.is_cpu() => {
+                Tensor::from_vec(vec![0u16; shape.0 * shape.1].reinterpret_into::<f16>(), shape, device)
+            }
+            _ => Tensor::zeros(shape, precision.dtype(), device),
+        };
+        Ok(KvCache { layers: (0..spec.layers).map(layer).collect::<candle_core::Result<_>>()? })
+    }
+
+    /// The pages of each layer: `[pages, 2·32·K·D]`. The network that fills a page determines its layout.
+    pub fn layers(&self) -> &[Tensor] {
+        &self.layers
+    }
+
+    /// Copies the keys and values of one page to another.
+    ///
+    /// # Errors
+    /// If there is no such page.
+    pub fn copy_page(&self, from: usize, to: usize) -> Result<()> {
+        for layer in &self.layers {
+            // `copy` would copy the whole storage that the page is a part of.
+            let page = layer.narrow(0, from, 1)?.force_contiguous()?;
+            layer.slice_set(&page, 0, to)?;
+        }
+        Ok(())
+    }
+
+    /// How keys and values are kept.
+    pub fn precision(&self) -> KvPrecision {
+        match self.layers.first().map(Tensor::dtype) {
+            Some(DType::F32) => KvPrecision::F32,
+            Some(DType::BF16) => KvPrecision::Bf16,
+            _ => KvPrecision::F16,
+        }
+    }
+
+    /// The keys and values of one page as bytes, layer by layer; appended to `out`.
+    ///
+    /// # Errors
+    /// If there is no such page.
+    pub fn read_page(&self, page: usize, out: &mut Vec<u8>) -> Result<()> {
+        for layer in &self.layers {
+            // A copy from a GPU is of the whole storage that a view is a part of.
+            let values = layer.narrow(0, page, 1)?.force_contiguous()?.flatten_all()?;
+            match layer.dtype() {
+                DType::F16 => out.extend(values.to_vec1::<f16>()?.iter().flat_map(|x| x.to_le_bytes())),
+                DType::BF16 => out.extend(values.to_vec1::<half::bf16>()?.iter().flat_map(|x| x.to_le_bytes())),
+                _ => out.extend(values.to_vec1::<f32>()?.iter().flat_map(|x| x.to_le_bytes())),
+            }
+        }
+        Ok(())
+    }
+
+    /// Fills one page with what [`KvCache::read_page`] gave.
+    ///
+    /// # Errors
+    /// If there is no such page or the bytes are of another size.
+    pub fn write_page(&self, page: usize, bytes: &[u8]) -> Result<()> {
+        let layer_bytes = bytes.len() / self.layers.len().max(1);
+        for (layer, bytes) in self.layers.iter().zip(bytes.chunks_exact(layer_bytes)) {
+            let values = Tensor::from_raw_buffer(bytes, layer.dtype(), &[1, layer.dim(1)?], layer.device())?;
+            layer.slice_set(&values, 0, page)?;
+        }
+        Ok(())
+    }
+
+    /// Bytes of one page over all layers.
+    pub fn page_bytes(spec: &DecoderSpec, precision: KvPrecision) -> usize {
+        spec.layers * spec.heads.page().len() * precision.dtype().size_in_bytes()
+    }
+}
