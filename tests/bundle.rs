@@ -79,6 +79,17 @@ fn an_installed_memlocal_uses_the_contents_of_a_bundle() {
 }
 
 #[test]
+fn an_adapter_has_the_licence_of_its_card_and_the_program_that_of_the_adapter_in_it() {
+    let Some(home) = Home::new("bundle-licences") else { return };
+    let adapter = Path::new(env!("CARGO_MANIFEST_DIR")).join("models/adapters/smollm2-135m-instruct");
+    home.get(&["bundle", "--adapter", &format!("reader={}", adapter.display()), "-o", "office"]);
+    let shown = home.get(&["bundle", "show", "office"]);
+    let line = |name: &str| shown.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("{shown}"));
+    assert!(line("adapters/reader/adapter_model.safetensors ").contains(" cc-by-sa-4.0 "), "{shown}");
+    assert!(line("memlocal ").contains(" (Apache-2.0 OR MIT) AND CC-BY-SA-4.0 "), "{shown}");
+}
+
+#[test]
 fn what_was_altered_or_cut_off_is_refused() {
     let Some(home) = made("bundle-altered") else { return };
     let weights = "models/smollm2-135m-instruct/q4_1/SmolLM2-135M-Instruct.Q4_1.gguf";

@@ -20,6 +20,9 @@ use store::bundled_name;
 
 use crate::args::{Bundle as Args, BundleCommand};
 
+/// The licence of the program, with that of the adapter in it (`models/adapters`).
+const LICENCE: &str = concat!("(", env!("CARGO_PKG_LICENSE"), ") AND CC-BY-SA-4.0");
+
 pub fn run(args: &Args, global: &GlobalFlags) -> Result<ExitCode> {
     if let Some(BundleCommand::Show { file }) = &args.command {
         return show(file);
@@ -64,7 +67,7 @@ struct Part {
 
 impl Making<'_> {
     fn run(&self) -> Result<Bundle> {
-        let mut writer = Writer::create(self.partial, env!("CARGO_PKG_LICENSE"))?;
+        let mut writer = Writer::create(self.partial, LICENCE)?;
         let model = typed_model::without_adapter(&self.args.model, &self.args.model, &self.args.adapters);
         let adapter_of_model = &self.args.model[model.len()..];
         let model = self.add_model(&mut writer, model)?;
@@ -167,17 +170,19 @@ fn add_adapter(writer: &mut Writer, flag: &AdapterFlag, global: &GlobalFlags) ->
         return Ok(Part { default: flag.to_string(), entry: String::new(), licence: String::new() });
     };
     let folder = format!("adapters/{name}");
-    let path = &fetching::adapter_path(path, global)?;
+    let typed = path;
+    let path = &fetching::adapter_path(typed, global)?;
+    let licence = fetching::adapter_licence(typed, path, global)?.unwrap_or_default();
     let files = Adapter::files(path);
     let mut entry = folder.clone();
     for file in &files {
         let file_name = file.file_name().and_then(OsStr::to_str).context("a file name that is not UTF-8")?;
-        writer.add(&format!("{folder}/{file_name}"), file, "")?;
+        writer.add(&format!("{folder}/{file_name}"), file, &licence)?;
         if file == path {
             entry = format!("{folder}/{file_name}");
         }
     }
-    Ok(Part { default: format!("{name}=./{entry}"), entry, licence: String::new() })
+    Ok(Part { default: format!("{name}=./{entry}"), entry, licence })
 }
 
 /// Lists a bundle and compares everything in it with its digest.

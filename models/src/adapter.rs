@@ -4,6 +4,7 @@
 //! (LoRA, arXiv 2106.09685), or `alpha / √r` with `use_rslora` (arXiv 2312.03732). What these files can hold and this does not
 //! compute is refused by name.
 
+mod card;
 mod gguf;
 mod low_rank;
 mod peft;
@@ -63,6 +64,17 @@ impl Adapter {
             (false, Some("safetensors")) => vec![path.with_file_name(CONFIG), path.to_owned()],
             (true, _) => [CONFIG, WEIGHTS].map(|name| path.join(name)).into(),
             (false, _) => vec![path.to_owned()],
+        }
+    }
+
+    /// The licence that an adapter states: in the card of PEFT's folder (`README.md`), or in the GGUF file's metadata. `path` is
+    /// as for [`Adapter::open_for`].
+    pub fn licence(path: &Path) -> Option<String> {
+        let extension = path.extension().and_then(|extension| extension.to_str());
+        match (files::is_dir(path), extension) {
+            (false, Some("gguf")) => gguf::licence(path),
+            (false, Some("safetensors")) => card::licence(path.parent().unwrap_or(Path::new(""))),
+            _ => card::licence(path),
         }
     }
 

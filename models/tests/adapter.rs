@@ -1,9 +1,11 @@
 //! Adapters against peft and transformers (torch, f32) on tiny random checkpoints; `tests/golden/lora_serving.py` made the
 //! goldens.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use candle_core::Device;
+use candle_core::quantized::gguf_file;
 use models::adapter::{Adapter, LowRank, Projection};
 use models::{
     AdaptedRows, Batch, Decoder, KvCache, KvPrecision, ModelError, PAGE_TOKENS, PagedSequence, Precision, Quantisation,
@@ -132,6 +134,20 @@ fn a_gguf_adapter_is_the_same_as_pefts() {
     let mut other = peft.clone();
     other.modules.values_mut().next().unwrap().scale = 1.0;
     assert_ne!(other.digest(), peft.digest());
+}
+
+#[test]
+fn a_licence_is_that_of_the_card_or_of_the_gguf_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("a.gguf");
+    let licence = gguf_file::Value::String("cc0-1.0".to_owned());
+    gguf_file::write(&mut File::create(&file).unwrap(), &[("general.license", &licence)], &[]).unwrap();
+    assert_eq!(Adapter::licence(&file).as_deref(), Some("cc0-1.0"));
+    assert_eq!(Adapter::licence(folder.path()), None);
+    std::fs::write(folder.path().join("README.md"), "---\nlicense: mit\n---\n").unwrap();
+    for path in [folder.path(), &folder.path().join("adapter_model.safetensors")] {
+        assert_eq!(Adapter::licence(path).as_deref(), Some("mit"));
+    }
 }
 
 /// `W + s·B·A` of every module, in a folder of its own.

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use models::adapter::Adapter;
 use models::fetch::{
     FetchOptions, Fetched, HubName, Resolved, fetch, fetch_named, licence_named, locate, locate_named, resolve,
 };
@@ -51,6 +52,14 @@ pub fn adapter_path(path: &Path, global: &GlobalFlags) -> Result<PathBuf> {
     match path.to_str().filter(|typed| typed.starts_with("hf:")) {
         Some(typed) => path_of(typed, global),
         None => Ok(path.to_owned()),
+    }
+}
+
+/// The licence of an adapter that [`adapter_path`] has found: as the hub states it, or as its files do.
+pub fn adapter_licence(typed: &Path, found: &Path, global: &GlobalFlags) -> Result<Option<String>> {
+    match typed.to_str().filter(|typed| typed.starts_with("hf:")) {
+        Some(name) => Ok(licence_named(&name.parse()?, &home::fetching(global)?)),
+        None => Ok(Adapter::licence(found)),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use calls::schema::QUOTE_OF;
 use calls::{Call, OutputFormat, ToolCall};
+use schema_check::Schema;
 use serde_json::{Value, json};
 
 /// `response_format` of a call; none for free text. A choice is a string with enumerated values.
@@ -68,17 +69,16 @@ pub(crate) fn checked_calls(call: &Call, tool_calls: &[ToolCall]) -> Result<(), 
     Ok(())
 }
 
-/// Validates a value against a JSON schema, which refers to no other document: jsonschema is built without retrieval of files
-/// and URLs.
+/// Validates a value against a JSON schema.
 ///
 /// # Errors
 /// The location of the first value that the schema does not allow, or the defect of the schema.
 fn validate(schema: &Value, value: &Value) -> Result<(), String> {
-    let validator = jsonschema::options().should_validate_formats(true).build(schema);
-    let validator = validator.map_err(|error| format!("the schema itself is not valid ({error})"))?;
-    validator
-        .validate(value)
-        .map_err(|error| format!("`{}` is not what the schema allows there", error.instance_path()))
+    let schema = Schema::new(schema).map_err(|error| format!("the schema itself is not valid ({})", error.reason))?;
+    match schema.first_violation(value) {
+        None => Ok(()),
+        Some(location) => Err(format!("`{location}` is not what the schema allows there")),
+    }
 }
 
 #[cfg(test)]

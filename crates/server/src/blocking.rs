@@ -1,5 +1,6 @@
 //! Runs blocking work off the async threads; an open corpus is not `Sync`, so work on it gets a thread of its own.
 
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::thread;
 
@@ -48,5 +49,14 @@ pub(crate) async fn start_blocking<T: Send + 'static>(
 
 /// Runs a short blocking task: disk access or computation.
 pub(crate) async fn run_blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
-    tokio::task::spawn_blocking(work).await.map_err(|error| ServerError::Worker(error.to_string()))?
+    let outcome = Arc::new(Mutex::new(None));
+    let place = Arc::clone(&outcome);
+    run_boxed(Box::new(move || *place.lock().unwrap_or_else(PoisonError::into_inner) = Some(work()))).await?;
+    let outcome = outcome.lock().unwrap_or_else(PoisonError::into_inner).take();
+    outcome.unwrap_or_else(|| Err(ServerError::Worker("it has no outcome".into())))
+}
+
+/// One type of tasks for all work: tokio compiles 8 kB for each.
+async fn run_boxed(work: Box<dyn FnOnce() + Send>) -> Result<()> {
+    tokio::task::spawn_blocking(work).await.map_err(|error| ServerError::Worker(error.to_string()))
 }

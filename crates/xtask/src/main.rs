@@ -79,8 +79,10 @@ cargo xtask ci                      run the checks of wording and dependencies, 
 cargo xtask quick                   wording, formatting and the tests of crates without networks
 cargo xtask words                   check the wording of sources and documents (docs/style.md)
 cargo xtask deny                    check licences, sources and advisories of dependencies (deny.toml)
-cargo xtask dist BINARY [FOLDER]    package a release build: tarball, wheel, Debian package, OCI image,
-                                    SBOM, installer and checksums, below FOLDER (target/dist)
+cargo xtask dist [--features F | --binary BINARY] [FOLDER]
+                                    compile memlocal with the profile dist, or take a binary, and package
+                                    it: tarball, wheel, Debian package, OCI image, SBOM, installer and
+                                    checksums, below FOLDER (target/packages)
 cargo xtask arm                     run the kernels' tests on 64-bit Arm, emulated
 cargo xtask crash [--kills N] [--seed S]
                                     kill memlocal at random moments (1,000 times) and check what is left

@@ -66,6 +66,13 @@ pub(super) fn open(path: &Path, spec: &DecoderSpec) -> Result<Adapter> {
     Ok(Adapter { modules })
 }
 
+/// `general.license` of a file.
+pub(super) fn licence(path: &Path) -> Option<String> {
+    let file = MappedFile::open(path).ok()?;
+    let (metadata, _) = gguf::read(&file, 0).ok()?;
+    metadata.text("general.license").ok().map(str::to_owned)
+}
+
 /// Layer, projection, and whether it is the second matrix (B).
 fn place(tensor: &str) -> Option<(usize, Projection, bool)> {
     let (layer, rest) = tensor.strip_prefix("blk.")?.split_once('.')?;

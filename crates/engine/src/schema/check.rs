@@ -1,9 +1,6 @@
 //! What replies must satisfy beyond the grammar.
 
-use std::collections::HashSet;
-
-use jsonschema::ValidationError;
-use jsonschema::error::ValidationErrorKind as Kind;
+use schema_check::{InvalidSchema, Schema};
 use serde_json::{Map, Value};
 
 use super::Prepared;
@@ -13,7 +10,7 @@ use super::keys::{self, OpenKey};
 /// Judges texts in a format that the grammar does not fully enforce.
 pub(crate) struct Check {
     /// Absent if the grammar enforces every keyword.
-    validator: Option<jsonschema::Validator>,
+    validator: Option<Schema>,
     /// The keywords that the grammar does not enforce.
     keywords: String,
     has_unique_keys: bool,
@@ -33,9 +30,7 @@ impl Check {
         }
         let (mut validator, mut literals) = (None, Vec::new());
         if !prepared.unchecked.is_empty() {
-            let options = jsonschema::options().should_validate_formats(true);
-            let built = options.build(schema).map_err(|error| invalid(&error))?;
-            validator = Some(built);
+            validator = Some(Schema::new(schema).map_err(|error| invalid(&error))?);
             collect_literals(schema, &mut literals);
         }
         Ok(Some(Check { validator, keywords: prepared.unchecked.join(", "), has_unique_keys, literals }))
@@ -56,7 +51,7 @@ impl Check {
         let repeated = if self.has_unique_keys { keys::repeated(text) } else { 0 };
         let Some(validator) = &self.validator else { return repeated };
         let Ok(value) = serde_json::from_slice::<Value>(text) else { return UNREADABLE };
-        if validator.is_valid(&value) { repeated } else { repeated + total(validator.iter_errors(&value)) }
+        repeated + validator.violations(&value)
     }
 
     /// The key in which a text ends, if it must not repeat another.
@@ -66,8 +61,8 @@ impl Check {
 }
 
 /// Why a schema is not one, without its text, which may be long.
-fn invalid(error: &ValidationError<'_>) -> String {
-    format!("{}: the schema itself is not valid: {}", error.instance_path(), error.masked())
+fn invalid(InvalidSchema { location, masked, .. }: &InvalidSchema) -> String {
+    format!("{location}: the schema itself is not valid: {masked}")
 }
 
 /// The measure of a text that no parser reads, such as a number beyond the range of 64-bit floats.
@@ -75,28 +70,6 @@ const UNREADABLE: usize = 1_000;
 
 /// Maximum number of values that a schema mentions and that are tried.
 const MAX_LITERALS: usize = 64;
-
-fn total<'a, 'b>(errors: impl Iterator<Item = ValidationError<'a>> + 'b) -> usize {
-    errors.map(|error| weight(&error)).sum::<usize>().max(1)
-}
-
-/// How far a value is from satisfying a keyword.
-fn weight(error: &ValidationError<'_>) -> usize {
-    let missing =
-        |limit: u64, present: usize| usize::try_from(limit).unwrap_or(UNREADABLE).saturating_sub(present).max(1);
-    match (error.kind(), &**error.instance()) {
-        (Kind::UniqueItems, Value::Array(items)) => {
-            let distinct: HashSet<String> = items.iter().map(Value::to_string).collect();
-            (items.len() - distinct.len()).max(1)
-        }
-        (Kind::MinProperties { limit }, Value::Object(fields)) => missing(*limit, fields.len()),
-        (Kind::MinItems { limit }, Value::Array(items)) => missing(*limit, items.len()),
-        (Kind::AnyOf { context } | Kind::OneOfNotValid { context }, _) => {
-            1 + context.iter().map(|errors| errors.iter().map(weight).sum()).min().unwrap_or(0)
-        }
-        _ => 1,
-    }
-}
 
 fn collect_literals(schema: &Value, found: &mut Vec<String>) {
     match schema {

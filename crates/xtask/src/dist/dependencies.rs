@@ -5,7 +5,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use super::about::VERSION;
+use super::about::{LICENCE, VERSION};
 
 /// A crate that is compiled into the binary or expands its macros.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -66,7 +66,7 @@ pub(crate) fn as_sbom(dependencies: &[Dependency]) -> Vec<u8> {
         "version": 1,
         "metadata": { "component": {
             "type": "application", "bom-ref": root, "name": "memlocal", "version": VERSION,
-            "licenses": [{ "expression": "Apache-2.0 OR MIT" }],
+            "licenses": [{ "expression": LICENCE }],
         } },
         "components": dependencies.iter().map(component).collect::<Vec<_>>(),
         "dependencies": [{ "ref": root, "dependsOn": dependencies.iter().map(|d| purl(&d.name, &d.version)).collect::<Vec<_>>() }],

@@ -1,9 +1,11 @@
-//! `cargo xtask dist`: packages one release build for machines without a toolchain. Every package holds the same binary, and
-//! the same inputs give the same bytes: times are those of `SOURCE_DATE_EPOCH` (0), owners are root, orders are fixed.
+//! `cargo xtask dist`: compiles memlocal with the profile `dist` and packages it for machines without a toolchain. Every package
+//! holds the same binary, and the same inputs give the same bytes: times are those of `SOURCE_DATE_EPOCH` (0), owners are root,
+//! orders are fixed.
 
 mod about;
 mod archive;
 mod binary;
+mod compile;
 mod debian;
 mod dependencies;
 mod files;
@@ -20,20 +22,59 @@ use std::process::ExitCode;
 
 use about::VERSION;
 use archive::{Entry, tar_gz};
+use compile::compile;
 use files::{cannot, sha256, write};
 use release::Release;
 
 const INSTALLER: &str = include_str!("install.sh");
-/// Packages the binary and writes the folder.
+
+/// What the command line asks for.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Options<'a> {
+    /// The binary; compiled if absent.
+    binary: Option<&'a str>,
+    /// Features of the binary, as cargo's flag takes them.
+    features: Option<&'a str>,
+    folder: Option<&'a str>,
+}
+
+impl<'a> Options<'a> {
+    fn parse(arguments: &[&'a str]) -> Result<Options<'a>, String> {
+        let mut options = Options::default();
+        let mut rest = arguments.iter();
+        while let Some(argument) = rest.next() {
+            let value = match *argument {
+                "--binary" => &mut options.binary,
+                "--features" => &mut options.features,
+                _ if argument.starts_with('-') => return Err(USAGE.to_owned()),
+                folder => {
+                    if options.folder.replace(folder).is_some() {
+                        return Err(USAGE.to_owned());
+                    }
+                    continue;
+                }
+            };
+            *value = Some(*rest.next().ok_or(USAGE)?);
+        }
+        if options.binary.is_some() && options.features.is_some() {
+            return Err(format!("--features is for a binary that is compiled, and --binary names one\n{USAGE}"));
+        }
+        Ok(options)
+    }
+}
+
+const USAGE: &str = "usage: cargo xtask dist [--features FEATURES | --binary BINARY] [FOLDER]";
+
+/// Compiles the binary unless it is given, packages it and writes the folder.
 pub fn run(arguments: &[&str]) -> Result<ExitCode, String> {
-    let (binary, folder) = match arguments {
-        [binary] => (binary, "target/dist"),
-        [binary, folder] => (binary, *folder),
-        _ => return Err("usage: cargo xtask dist BINARY [FOLDER]".to_owned()),
-    };
+    let options = Options::parse(arguments)?;
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let release = Release::of(&root, Path::new(binary), dependencies::list(&root)?)?;
-    for path in write_packages(&release, Path::new(folder))? {
+    let binary = match options.binary {
+        Some(binary) => PathBuf::from(binary),
+        None => compile(&root, options.features)?,
+    };
+    let release = Release::of(&root, &binary, dependencies::list(&root)?)?;
+    for path in write_packages(&release, Path::new(options.folder.unwrap_or("target/packages")))? {
         eprintln!("xtask: wrote {}", path.display());
     }
     Ok(ExitCode::SUCCESS)

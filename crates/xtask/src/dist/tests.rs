@@ -15,7 +15,7 @@ use super::about::VERSION;
 use super::dependencies::Dependency;
 use super::files::sha256;
 use super::release::Release;
-use super::write_packages;
+use super::{Options, write_packages};
 
 const STAND_IN: &str = "#!/bin/sh
 case $1 in
@@ -66,6 +66,18 @@ fn run(program: &str, arguments: &[&str]) -> Option<(bool, String)> {
     let output = Command::new(program).args(arguments).output().ok()?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
     Some((output.status.success(), text))
+}
+
+#[test]
+fn the_binary_is_compiled_unless_it_is_given() {
+    assert_eq!(Options::parse(&[]).unwrap(), Options::default());
+    let cuda = Options { features: Some("cuda"), folder: Some("out"), ..Options::default() };
+    assert_eq!(Options::parse(&["--features", "cuda", "out"]).unwrap(), cuda);
+    let given = Options { binary: Some("target/release/memlocal"), ..Options::default() };
+    assert_eq!(Options::parse(&["--binary", "target/release/memlocal"]).unwrap(), given);
+    for wrong in [&["--binary"][..], &["a", "b"], &["--fast"], &["--binary", "b", "--features", "cuda"]] {
+        assert!(Options::parse(wrong).unwrap_err().contains("usage: cargo xtask dist ["), "{wrong:?}");
+    }
 }
 
 #[test]
@@ -157,6 +169,8 @@ fn the_sbom_lists_every_dependency() {
     let (_folder, out) = release("dist");
     let bom: Value = serde_json::from_slice(&fs::read(find(&out, ".cdx.json")).unwrap()).unwrap();
     assert_eq!(bom["bomFormat"], "CycloneDX");
+    let licence = &bom["metadata"]["component"]["licenses"][0]["expression"];
+    assert_eq!(licence, "(Apache-2.0 OR MIT) AND CC-BY-SA-4.0", "with that of the adapter in the binary");
     assert_eq!(bom["components"][0]["purl"], "pkg:cargo/serde@1.0.2");
     assert_eq!(bom["dependencies"][0]["dependsOn"][0], "pkg:cargo/serde@1.0.2");
 }

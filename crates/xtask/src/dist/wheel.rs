@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, DateTime, ZipWriter};
 
-use super::about::{SUMMARY, VERSION};
+use super::about::{LICENCE, SUMMARY, VERSION};
 use super::archive::Entry;
 use super::binary::Binary;
 use super::release::Release;
@@ -26,7 +26,7 @@ fn platform(binary: &Binary) -> String {
 pub(crate) fn build(release: &Release) -> Result<Vec<u8>, String> {
     let info = format!("memlocal-{VERSION}.dist-info");
     let metadata = format!(
-        "Metadata-Version: 2.4\nName: memlocal\nVersion: {VERSION}\nSummary: {SUMMARY}\nLicense-Expression: Apache-2.0 OR MIT\n\
+        "Metadata-Version: 2.4\nName: memlocal\nVersion: {VERSION}\nSummary: {SUMMARY}\nLicense-Expression: {LICENCE}\n\
          License-File: LICENSE-APACHE\nLicense-File: LICENSE-MIT\nLicense-File: THIRD-PARTY.md\nRequires-Python: >=3.8\n"
     );
     let tag = format!("py3-none-{}", platform(&release.binary));
