@@ -16,6 +16,7 @@ use crate::keys::KeysFile;
 use crate::loading::{KeepAlive, Resident, Residents};
 use crate::metered::Metered;
 use crate::metrics::Metrics;
+use crate::ollama::blobs::sweep;
 use crate::permits::Admission;
 use crate::pulling::{Meant, Pulling, find_meant};
 use crate::rate::Rate;
@@ -80,6 +81,11 @@ impl Shared {
             _in_use: None,
         });
         let embedder = Metered { inner: embedder, metrics: Arc::clone(&metrics), log_prompts: false, _in_use: None };
+        if let Some(folder) = config.shelf.as_ref().and_then(|shelf| Some(shelf.blob("").parent()?.to_owned()))
+            && let Err(error) = sweep(&folder)
+        {
+            tracing::warn!(%error, "cannot delete uploads that a previous server left");
+        }
         let core = Arc::new(Core {
             fixed: Arc::clone(&caller),
             residents: Residents::new(config.shelf.clone(), config.max_load_waits, config.keep_alive),

@@ -69,7 +69,9 @@ pub(crate) async fn attach(
             taken.push(document.clone());
             let job = match temporary_name(uploads.len(), &name) {
                 Ok(file) => {
-                    std::fs::copy(path, folder.path().join(&file))?;
+                    let copy = folder.path().join(&file);
+                    std::fs::copy(path, &copy)?;
+                    std::fs::File::open(copy)?.sync_all()?;
                     uploads.push(Upload { name: document.clone(), file });
                     Ok(String::new())
                 }
