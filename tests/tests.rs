@@ -4,6 +4,7 @@
 //! `crates/bench`.
 
 mod ask;
+mod bad_days;
 mod bench;
 mod bundle;
 mod clients;

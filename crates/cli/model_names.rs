@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -93,18 +93,34 @@ impl Names {
 
     fn change<T>(&self, change: impl FnOnce(&mut BTreeMap<String, Named>) -> T) -> Result<T, Refused> {
         let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
-        let failed = |error: io::Error| (format!("{} cannot be changed: {error}", self.path.display()), None);
+        let failed = |error: io::Error| {
+            let hint = match error.kind() {
+                ErrorKind::InvalidData => Some("restore the file or delete it"),
+                ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => {
+                    Some("free some space; the names are as they were")
+                }
+                ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
+                    Some("let the user that runs the server write to its data folder")
+                }
+                _ => None,
+            };
+            (format!("{} cannot be changed: {error}", self.path.display()), hint.map(str::to_owned))
+        };
+        // Other servers on this data folder change it too.
+        let guard = private::create(&self.path.with_extension("lock")).map_err(failed)?;
+        guard.lock().map_err(failed)?;
         let mut names = self.read().map_err(failed)?;
         let changed = change(&mut names);
         let text = serde_json::to_string_pretty(&names).map_err(|error| failed(error.into()))?;
-        private::write(&self.path, text).map_err(failed)?;
+        private::replace(&self.path, text).map_err(failed)?;
         Ok(changed)
     }
 
     fn read(&self) -> io::Result<BTreeMap<String, Named>> {
         match fs::read_to_string(&self.path) {
-            Ok(text) => Ok(serde_json::from_str(&text)?),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(BTreeMap::new()),
+            Ok(text) => Ok(serde_json::from_str(&text)
+                .map_err(|error| io::Error::new(ErrorKind::InvalidData, format!("it is damaged: {error}")))?),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(BTreeMap::new()),
             Err(error) => Err(error),
         }
     }
@@ -126,5 +142,17 @@ mod tests {
         let all = Names::in_folder(folder.path()).all();
         let old = Named { of: "smollm2-135m-instruct".to_owned(), preset: Preset::default() };
         assert_eq!(all, BTreeMap::from([("mine".to_owned(), named), ("old".to_owned(), old)]));
+    }
+
+    #[test]
+    fn a_damaged_file_of_names_is_reported_and_not_overwritten() {
+        let folder = tempfile::tempdir().expect("the system has a folder for temporary files");
+        let path = folder.path().join(FILE);
+        fs::write(&path, r#"{ "old": "smollm2"#).expect("it is written");
+        let named = Named { of: "/a.gguf".to_owned(), preset: Preset::default() };
+        let (message, hint) = Names::in_folder(folder.path()).add("mine", named).expect_err("it is damaged");
+        assert!(message.contains("model-names.json cannot be changed: it is damaged: EOF"), "{message}");
+        assert_eq!(hint.as_deref(), Some("restore the file or delete it"));
+        assert_eq!(fs::read_to_string(&path).expect("it is there"), r#"{ "old": "smollm2"#);
     }
 }

@@ -1,7 +1,7 @@
 //! Every reader of files under random damage: it reads them or says what is wrong, without panic and within its memory.
 //!
-//! `MEMLOCAL_FUZZ_ROUNDS=n` damages each file n times instead of a hundred times. A failure names the seed, and what it
-//! found belongs below as a test of its own.
+//! `test_support::fuzz` says how often each file is damaged. A failure names the seed, and what it found belongs below as a
+//! test of its own.
 
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,6 +13,7 @@ use candle_core::{Device, Tensor};
 use models::adapter::Adapter;
 use models::manifest::Manifest;
 use models::{Decoder, EncoderTokenizer, Spec, Tokenizer, Weights};
+use test_support::fuzz;
 
 /// Address space that reading one damaged file may add.
 const MAX_GROWTH_KIB: u64 = 1 << 20;
@@ -80,10 +81,10 @@ fn peak_kib() -> Option<u64> {
 fn torture(kind: &str, path: &Path, read: impl Fn() -> bool) {
     let sound = fs::read(path).unwrap();
     assert!(read(), "the sound {kind} is read");
-    let rounds = std::env::var("MEMLOCAL_FUZZ_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(100);
+    let mut rounds = fuzz::rounds(100);
     let before = peak_kib();
     let mut readable = 0_u64;
-    for seed in 0..rounds {
+    for seed in &mut rounds {
         fs::write(path, Random(seed).damage(sound.clone())).unwrap();
         let was_read = catch_unwind(AssertUnwindSafe(&read));
         assert!(was_read.is_ok(), "{kind} panics with seed {seed}");
@@ -92,7 +93,7 @@ fn torture(kind: &str, path: &Path, read: impl Fn() -> bool) {
             assert!(now < before + MAX_GROWTH_KIB, "{kind} takes {} MiB with seed {seed}", (now - before) / 1024);
         }
     }
-    println!("{kind}: {readable} of {rounds} were read");
+    println!("{kind}: {readable} of {} were read", rounds.done());
 }
 
 /// A GGUF file of a tiny network and its tokenizer.

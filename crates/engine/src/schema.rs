@@ -16,7 +16,9 @@ mod references;
 use serde_json::{Map, Value, json};
 
 pub(crate) use check::Check;
-use equivalents::{at_least_one, complement, has_one_item_at_most, names, names_are_required, whole};
+use equivalents::{
+    at_least_one, complement, has_one_item_at_most, names, names_are_required, whole, without_negative_zero,
+};
 pub(crate) use extent::Extent;
 use extent::{has_irregular_names, is_huge, is_irregular};
 use references::{Location, References, location_of};
@@ -183,6 +185,7 @@ impl Rewriter<'_> {
                 None => self.unchecked.push(place.child("propertyNames").to_string()),
             }
         }
+        also.extend(without_negative_zero(fields));
         if !also.is_empty() {
             match out.entry("allOf").or_insert_with(|| json!([])) {
                 Value::Array(all) => all.extend(also),

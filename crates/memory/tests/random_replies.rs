@@ -1,7 +1,7 @@
 //! Every agent of every method with random replies, in the format of the call or beyond it: no panic, the corpus stays
 //! sound, and a question ends in an answer whose citations are its sources' text, or in an error.
 //!
-//! `MEMLOCAL_FUZZ_ROUNDS=n` runs n rounds of all methods.
+//! `test_support::fuzz` says how many rounds.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
@@ -11,6 +11,7 @@ use calls::{Call, OutputFormat};
 use memory::memcot::MemcotStore;
 use memory::{Settings, comorag, memcot, methods};
 use serde_json::{Map, Value, json};
+use test_support::fuzz;
 
 use crate::rules::Rules;
 use crate::scratch::{CONTEXT_TOKENS, Scratch, conversation, document};
@@ -178,9 +179,8 @@ fn round(seed: u64, settings: &Settings) -> bool {
 
 #[test]
 fn random_replies_of_every_agent_end_in_an_answer_or_an_error() {
-    let rounds = std::env::var("MEMLOCAL_FUZZ_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(ROUNDS);
     let (mut answered, mut all) = (0, 0);
-    for seed in 0..rounds {
+    for seed in fuzz::rounds(ROUNDS) {
         for method in methods::ALL {
             let comorag = comorag::Options { chunk_tokens: 60, max_cycles: 2, ..comorag::Options::default() };
             let store = [MemcotStore::Hybrid, MemcotStore::Lightrag][usize::try_from(seed % 2).unwrap()];

@@ -1,5 +1,6 @@
 //! Errors of requests and their status codes: one table from causes to codes, in OpenAI's JSON format.
 
+use std::io::ErrorKind;
 use std::time::Duration;
 
 use axum::Json;
@@ -130,6 +131,7 @@ impl ServerError {
             Self::Stopping => (S::SERVICE_UNAVAILABLE, "stopping"),
             Self::EngineEnded => (S::SERVICE_UNAVAILABLE, "engine_ended"),
             Self::NoDatabase => (S::SERVICE_UNAVAILABLE, "database"),
+            Self::DataFolder(error) if is_full(error) => (S::INSUFFICIENT_STORAGE, "disk_full"),
             Self::Worker(_) | Self::DataFolder(_) => (S::INTERNAL_SERVER_ERROR, "internal"),
             Self::Call(error) => match error {
                 C::TooLong { .. } | C::TooLongToEmbed { .. } => (S::BAD_REQUEST, "context_length_exceeded"),
@@ -205,6 +207,10 @@ impl ServerError {
                 "wait until that process is done, or stop it: its finished work is stored".into()
             }
             Self::Store(E::DiskFull { .. }) => "free some space; nothing was lost".into(),
+            Self::DataFolder(error) if is_full(error) => "free some space; nothing was lost".into(),
+            Self::DataFolder(error) if is_protected(error) => {
+                "let the user that runs the server write to its data folder; nothing was lost".into()
+            }
             Self::Memory(MemoryError::EmptyCorpus { corpus }) => {
                 format!("add documents: POST /v1/corpora/{corpus}/documents, or the tool `remember` of MCP")
             }
@@ -216,6 +222,11 @@ impl ServerError {
             }
             _ => return None,
         })
+    }
+
+    /// True if the disk of the data folder has no room, or it cannot be written to.
+    pub(crate) fn is_of_disk(&self) -> bool {
+        matches!(self, Self::DataFolder(error) if is_full(error) || is_protected(error))
     }
 
     /// Message and hint as one text.
@@ -259,6 +270,14 @@ impl ServerError {
     }
 }
 
+fn is_full(error: &std::io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge)
+}
+
+fn is_protected(error: &std::io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem)
+}
+
 /// The text of an error response, for APIs whose errors are not OpenAI's objects.
 #[derive(Debug, Clone)]
 pub(crate) struct ErrorText(pub String);
@@ -283,5 +302,26 @@ impl IntoResponse for ServerError {
         }
         response.extensions_mut().insert(ErrorText(self.ollama_text()));
         response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_or_protected_disk_is_told_from_other_failures() {
+        for (kind, status, hint) in [
+            (ErrorKind::StorageFull, 507, Some("free some space; nothing was lost")),
+            (
+                ErrorKind::ReadOnlyFilesystem,
+                500,
+                Some("let the user that runs the server write to its data folder; nothing was lost"),
+            ),
+            (ErrorKind::InvalidData, 500, None),
+        ] {
+            let error = ServerError::from(std::io::Error::from(kind));
+            assert_eq!((error.status().0.as_u16(), error.hint().as_deref()), (status, hint), "{kind:?}");
+        }
     }
 }

@@ -24,7 +24,9 @@ pub(crate) struct Warnings(Arc<Mutex<Found>>);
 #[derive(Debug, Default)]
 struct Found {
     ignored: Vec<String>,
+    /// Each once.
     others: Vec<String>,
+    more_others: usize,
 }
 
 /// Fields of other servers and versions that change what is answered: a request with one is refused by its name.
@@ -51,7 +53,7 @@ const REFUSED: [&str; 20] = [
     "web_search_options",
 ];
 
-/// Fields that are named in the header; of more only the number is.
+/// Fields, and other warnings, that are named in the header; of more only the number is.
 const MAX_NAMED: usize = 16;
 
 /// Collects the warnings of a request into the header of its response.
@@ -68,7 +70,15 @@ pub(crate) async fn collect(mut request: Request, next: Next) -> Response {
 impl Warnings {
     /// Adds a warning other than an ignored field.
     pub fn add(&self, warning: String) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).others.push(warning);
+        let mut found = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if found.others.contains(&warning) {
+            return;
+        }
+        if found.others.len() < MAX_NAMED {
+            found.others.push(warning);
+        } else {
+            found.more_others += 1;
+        }
     }
 
     /// Reads a value whose unknown fields are ignored and whose null fields are absent. `place` comes before the names of
@@ -110,6 +120,9 @@ impl Warnings {
             parts.push(format!("ignored fields: {}{more}", named.join(", ")));
         }
         parts.extend(found.others.iter().map(|warning| printable(warning)));
+        if found.more_others > 0 {
+            parts.push(format!("and {} more warnings", found.more_others));
+        }
         if parts.is_empty() {
             return None;
         }
@@ -207,6 +220,16 @@ mod tests {
         (0..20).for_each(|number| request[format!("field{number:02}")] = true.into());
         let header = read(request).1.expect("a warning");
         assert!(header.ends_with("field15 and 4 more\""), "{header}");
+    }
+
+    #[test]
+    fn a_header_names_each_warning_once_and_not_too_many() {
+        let warnings = Warnings::default();
+        (0..100_000).for_each(|number| warnings.add(format!("ignored tool: {}", number % 20)));
+        let header = warnings.header().expect("a warning");
+        let header = header.to_str().expect("it is plain");
+        assert_eq!(header.matches("ignored tool: ").count(), 16, "{header}");
+        assert!(header.ends_with("ignored tool: 15; and 20000 more warnings\""), "{header}");
     }
 
     #[test]

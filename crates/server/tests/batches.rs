@@ -1,5 +1,6 @@
 //! Batches of requests.
 
+use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -136,4 +137,42 @@ fn a_batch_that_was_being_cancelled_is_cancelled_after_a_restart() {
     let host = Host::on(folder, caller.clone(), |_| {});
     eventually("it ends", || host.get(&path).json()["status"] == "cancelled");
     assert!(caller.seen().is_empty());
+}
+
+#[test]
+fn a_batch_whose_replies_were_moved_before_the_server_ended_is_not_answered_again() {
+    for (begun, ended) in [("finalizing", "completed"), ("cancelling", "cancelled")] {
+        let host = Gate::new(3).host();
+        let path = begin(&host, 3);
+        eventually("it ends", || host.get(&path).json()["status"] == "completed");
+        let before = host.get(&path).json();
+        let record = host.folder.path().join(format!("batches/{}.json", id(&before)));
+        let folder = Arc::clone(&host.folder);
+        drop(host);
+        let mut batch: Value = serde_json::from_slice(&fs::read(&record).expect("it is kept")).expect("it is JSON");
+        (batch["status"], batch["output"]) = (json!(begun), Value::Null);
+        fs::write(&record, batch.to_string()).expect("it can be written");
+        let caller = Arc::new(yes());
+        let host = Host::on(folder, caller.clone(), |_| {});
+        eventually("it ends", || host.get(&path).json()["status"] == ended);
+        let after = host.get(&path).json();
+        assert_eq!(
+            [&after["output_file_id"], &after["request_counts"]],
+            [&before["output_file_id"], &before["request_counts"]]
+        );
+        assert_eq!(replied(&host, &after).len(), 3);
+        assert!(caller.seen().is_empty(), "all had their replies");
+    }
+}
+
+#[test]
+fn two_servers_on_one_data_folder_do_not_answer_a_batch_twice() {
+    let (gate, host, path) = half_begun();
+    let caller = Arc::new(yes());
+    let other = Host::on(Arc::clone(&host.folder), caller.clone(), |_| {});
+    assert_eq!(other.get(&path).json()["status"], "in_progress");
+    gate.permits.add_permits(6);
+    eventually("it ends", || other.get(&path).json()["status"] == "completed");
+    assert_eq!(other.get(&path).json()["request_counts"], json!({ "total": 6, "completed": 6, "failed": 0 }));
+    assert!(caller.seen().is_empty(), "the first server has answered all");
 }

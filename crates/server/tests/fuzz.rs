@@ -1,16 +1,17 @@
 //! Ten thousand malformed requests: none causes a server error or a panic, and the server keeps running.
 //!
-//! They are valid requests with mutations drawn from a fixed seed. `MEMLOCAL_FUZZ_ROUNDS=n` sends n.
+//! They are valid requests with mutations drawn from a fixed seed.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::panic;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
 use calls::Scripted;
 use serde_json::{Value, json};
+use test_support::fuzz::part_of_rounds;
 
 use crate::host::{CONTEXT_TOKENS, Host};
 
@@ -438,13 +439,13 @@ fn ten_thousand_malformed_requests() {
         let refused = ["\"error\":{", "\"isError\":true"].iter().any(|word| answer.text.contains(word));
         assert!(path != "/mcp" || !refused, "{body}: {}", answer.text);
     }
-    let rounds = std::env::var("MEMLOCAL_FUZZ_ROUNDS").ok().and_then(|rounds| rounds.parse().ok());
-    let requests = rounds.unwrap_or(REQUESTS);
+    let sent = AtomicU64::new(0);
     thread::scope(|scope| {
         for part in 0..THREADS {
-            let host = &host;
+            let (host, sent) = (&host, &sent);
             scope.spawn(move || {
-                for number in (part..requests).step_by(THREADS as usize) {
+                let mut rounds = part_of_rounds(REQUESTS, part, THREADS);
+                for number in &mut rounds {
                     let request = spoilt(&mut Random(number));
                     let status = send(host, &request);
                     let answered = (200..500).contains(&status) || (status == 0 && !request.framed);
@@ -452,9 +453,11 @@ fn ten_thousand_malformed_requests() {
                     let path = String::from_utf8_lossy(&request.path).into_owned();
                     assert!(answered, "request {number}, {path:.60}: {status}: {shown}");
                 }
+                sent.fetch_add(rounds.done(), Ordering::SeqCst);
             });
         }
     });
+    println!("{} requests", sent.load(Ordering::SeqCst));
     assert_eq!(PANICS.load(Ordering::SeqCst), 0, "something has panicked");
     assert_eq!(host.get("/health").status, 200);
     let (path, body) = &good()[0];

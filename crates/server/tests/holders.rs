@@ -1,8 +1,8 @@
 //! Three holders of keys who create, upload, ask, list, continue and delete at random, and reach for the ids and names of
 //! one another: no response to one of them contains a sentence, name or id of another.
 //!
-//! The model repeats its whole prompt, so that text that reaches a wrong prompt is seen too. `MEMLOCAL_FUZZ_ROUNDS=n` runs
-//! n sequences instead of a few.
+//! The model repeats its whole prompt, so that text that reaches a wrong prompt is seen too. `test_support::fuzz`
+//! says how many sequences.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use crate::host::CONTEXT_TOKENS;
 use crate::tenants::{HOLDERS, Random, Shared};
 use test_support::double::Double;
+use test_support::fuzz;
 
 const ROUNDS: u64 = 4;
 const DEEDS: usize = 150;
@@ -301,9 +302,9 @@ fn ids(value: &Value, found: &mut HashSet<String>) {
 
 #[test]
 fn no_holder_reads_a_sentence_name_or_id_of_another() {
-    let rounds = std::env::var("MEMLOCAL_FUZZ_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(ROUNDS);
+    let mut rounds = fuzz::rounds(ROUNDS);
     let (mut requests, mut pried, mut secrets) = (0, 0, 0);
-    for seed in 1..=rounds {
+    for seed in (&mut rounds).map(|round| round + 1) {
         let mut world = World::new(seed);
         for _ in 0..DEEDS {
             let who = world.random.below(3);
@@ -320,5 +321,5 @@ fn no_holder_reads_a_sentence_name_or_id_of_another() {
         (requests, pried) = (requests + world.requests, pried + world.pried);
     }
     println!("{requests} requests, {pried} of them for what another has; {secrets} sentences, names and ids");
-    assert!(pried as u64 > rounds && requests > pried * 2, "{pried} of {requests}");
+    assert!(pried as u64 > rounds.done() && requests > pried * 2, "{pried} of {requests}");
 }

@@ -28,7 +28,10 @@ pub fn folder(path: &Path) -> io::Result<()> {
 
 /// Makes the creation, renaming or deletion of a path durable across a power failure, on systems that can synchronise
 /// folders.
-pub(crate) fn sync_name(path: &Path) -> io::Result<()> {
+///
+/// # Errors
+/// Errors of the file system.
+pub fn sync_name(path: &Path) -> io::Result<()> {
     match path.parent() {
         Some(folder) if cfg!(unix) => {
             File::open(if folder.as_os_str().is_empty() { Path::new(".") } else { folder })?.sync_all()
@@ -60,6 +63,23 @@ pub fn create(path: &Path) -> io::Result<File> {
 /// Errors of the file system.
 pub fn write(path: &Path, content: impl AsRef<[u8]>) -> io::Result<()> {
     io::Write::write_all(&mut create(path)?, content.as_ref())
+}
+
+/// Writes a file for the owner only in place of an existing one: there is the old content or the new, also after a full
+/// disk, a kill or a power failure.
+///
+/// # Errors
+/// Errors of the file system; the old content is there then, unless only synchronising the folder failed.
+pub fn replace(path: &Path, content: impl AsRef<[u8]>) -> io::Result<()> {
+    let aside = path.with_extension("new");
+    let write = || {
+        let mut file = create(&aside)?;
+        io::Write::write_all(&mut file, content.as_ref())?;
+        file.sync_all()?;
+        fs::rename(&aside, path)
+    };
+    write().inspect_err(|_| drop(fs::remove_file(&aside)))?;
+    sync_name(path)
 }
 
 /// Removes the permissions of all users except the owner from a file or folder and all below it; does not follow links.
@@ -121,6 +141,21 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
+
+    #[test]
+    fn a_replaced_file_is_never_written_in_place() {
+        let place = tempfile::tempdir().expect("the system has a folder for temporary files");
+        let [file, other] = ["names.json", "other"].map(|name| place.path().join(name));
+        replace(&file, "old").expect("it can be written");
+        fs::hard_link(&file, &other).expect("links can be made");
+        replace(&file, "new").expect("it can be written");
+        let read = |path: &Path| fs::read_to_string(path).expect("it is there");
+        assert_eq!([read(&file), read(&other)], ["new", "old"], "the old content was not touched");
+        assert_eq!(fs::metadata(&file).expect("it is there").permissions().mode() & 0o777, 0o600);
+        fs::create_dir(file.with_extension("new")).expect("it can be made");
+        replace(&file, "third").expect_err("a folder is where it would be written");
+        assert_eq!(read(&file), "new");
+    }
 
     #[test]
     fn what_is_there_is_tightened_and_links_are_not_followed() {

@@ -31,9 +31,7 @@ pub(crate) fn read(folder: &Path) -> Result<Option<String>> {
 /// Stores the title atomically.
 pub(crate) fn write(folder: &Path, title: &str) -> Result<()> {
     let path = folder.join(TITLE_FILE);
-    let aside = path.with_extension("new");
-    let written = private::write(&aside, title).and_then(|()| fs::rename(&aside, &path));
-    written.map_err(|source| Error::io(&path, source))
+    private::replace(&path, title).map_err(|source| Error::io(&path, source))
 }
 
 /// A title without surrounding spaces.

@@ -8,10 +8,11 @@ use store::{
     Bm25, Bond, Corpus, DenseIndex, Digest, Error, IndexText, Layer, LexicalIndex, NewDerived, Result, Writer,
 };
 
+use test_support::fuzz;
+
 use crate::scratch::{Outcome, Scratch, author, put_lines, whole};
 
-/// `MEMLOCAL_FUZZ_CASES` sets another number.
-const TRIES: usize = 200;
+const TRIES: u64 = 200;
 
 /// Stores documents with notes and vectors.
 fn fill(writer: &mut Writer) -> Result<()> {
@@ -88,8 +89,8 @@ fn a_damaged_database_is_reported_or_right() -> Outcome {
     let good = fs::read(&path)?;
     let mut random = random();
     let (mut reported, mut damaged) = (0, Vec::new());
-    let tries = std::env::var("MEMLOCAL_FUZZ_CASES").map_or(Ok(TRIES), |tries| tries.parse())?;
-    for attempt in 0..tries {
+    let mut tries = fuzz::rounds(TRIES);
+    for attempt in &mut tries {
         damaged.clone_from(&good);
         match attempt % 4 {
             0 => damaged.truncate(random(good.len())),
@@ -107,6 +108,7 @@ fn a_damaged_database_is_reported_or_right() -> Outcome {
             let _missing = fs::remove_file(scratch.file(log));
         }
     }
+    let tries = tries.done();
     println!("{reported} of {tries} damages were reported, the others changed nothing that was read");
     assert!(reported > tries / 4);
     Ok(())

@@ -2,7 +2,7 @@
 //!
 //! `programs`: runs `memlocal` and `memlocal-bench` in a folder of a test's own (`home`, `serving`, `story`).
 //! `weights`: real model weights. `replies`: scripted language models (`double`, `fill`, `oracle`, `thinker`) and readers of prompts.
-//! `postgres`: a PostgreSQL server of a test's own. `browser`: a headless Chromium. `hub`: the Hugging Face Hub on this machine.
+//! `fuzz`: rounds of random input. `postgres`: a PostgreSQL server of a test's own. `browser`: a headless Chromium. `hub`: the Hugging Face Hub on this machine.
 //!
 //! If something is unavailable on this machine, the functions print why and return `None`, and the test returns.
 
@@ -12,6 +12,7 @@ pub mod browser;
 pub mod double;
 #[cfg(feature = "replies")]
 pub mod fill;
+pub mod fuzz;
 #[cfg(feature = "programs")]
 pub mod home;
 #[cfg(feature = "hub")]

@@ -21,9 +21,14 @@ pub struct Serving {
 impl Serving {
     /// Starts `memlocal serve` on a free port, with further arguments.
     pub fn start(home: &Home, more: &[&str]) -> Serving {
-        let [program, flags @ ..] = memlocal();
-        let mut command = home.program(program);
-        command.args(flags).args(["serve", "--port", "0"]).args(more);
+        Serving::start_by(home, &[], more)
+    }
+
+    /// The same by a program that runs what follows its own words.
+    pub fn start_by(home: &Home, by: &[&str], more: &[&str]) -> Serving {
+        let words = [by, &memlocal()].concat();
+        let mut command = home.program(words[0]);
+        command.args(&words[1..]).args(["serve", "--port", "0"]).args(more);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut errors = child.stderr.take().unwrap();
         let log = thread::spawn(move || {

@@ -84,8 +84,9 @@ cargo xtask dist [--features F | --binary BINARY] [FOLDER]
                                     it: tarball, wheel, Debian package, OCI image, SBOM, installer and
                                     checksums, below FOLDER (target/packages)
 cargo xtask arm                     run the kernels' tests on 64-bit Arm, emulated
-cargo xtask crash [--kills N] [--seed S]
-                                    kill memlocal at random moments (1,000 times) and check what is left
+cargo xtask crash [--kills N] [--seed S] [--out FOLDER]
+                                    kill memlocal, memlocal-train and memlocal-bench at random moments (1,000
+                                    times in all), check what is left and write FOLDER/kills.txt
 cargo xtask soak [ARGUMENT...]       mixed work on a server at twice its capacity for 30 minutes
                                     (memlocal-bench serve --soak, with its arguments)
 cargo xtask random-weights SHAPE TOKENIZER.json FOLDER

@@ -1,8 +1,9 @@
 //! Random schemas: one that is accepted has a valid shortest reply, and random replies in it are valid.
 //!
-//! `MEMLOCAL_FUZZ_ROUNDS=n` tries n schemas instead of a few hundred.
+//! `test_support::fuzz` says how many.
 
 use serde_json::{Map, Value, json};
+use test_support::fuzz;
 
 use super::suites::is_beyond_precision;
 use super::tests::{Bench, everyday, validated};
@@ -107,10 +108,10 @@ impl Random {
 
 #[test]
 fn random_schemas_are_refused_or_have_valid_replies_only() {
-    let rounds = std::env::var("MEMLOCAL_FUZZ_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(300);
+    let mut rounds = fuzz::rounds(300);
     let bench = Bench::new();
     let (mut accepted, mut seed) = (0, 11);
-    for round in 0..rounds {
+    for round in &mut rounds {
         let schema = Random(round).schema(3);
         let Ok(valid) = jsonschema::options().should_validate_formats(true).build(&schema) else { continue };
         let Ok(grammar) = bench.grammar(&schema) else { continue };
@@ -128,6 +129,7 @@ fn random_schemas_are_refused_or_have_valid_replies_only() {
             assert!(is_valid || is_huge || is_beyond_precision(&text), "schema {round} {schema}: {text}");
         }
     }
+    let rounds = rounds.done();
     println!("{accepted} of {rounds} random schemas are accepted");
     assert!(accepted * 5 > rounds, "{accepted} of {rounds}");
 }
@@ -179,11 +181,11 @@ fn inside<'a>(value: &'a mut Value, random: &mut Random) -> &'a mut Value {
 
 #[test]
 fn damaged_schemas_are_refused_or_have_a_shortest_reply() {
-    let rounds = std::env::var("MEMLOCAL_FUZZ_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(300);
+    let mut rounds = fuzz::rounds(300);
     let bench = Bench::new();
     let sound = [everyday(), validated()].concat();
     let mut accepted = 0;
-    for round in 0..rounds {
+    for round in &mut rounds {
         let mut random = Random(round);
         let mut schema = random.pick(&sound);
         for _ in 0..=random.below(3) {
@@ -202,6 +204,7 @@ fn damaged_schemas_are_refused_or_have_a_shortest_reply() {
         let is_json = read.as_ref().map_or_else(|error| error.to_string().starts_with("number out"), |_| true);
         assert!(is_json, "round {round} {schema}: {text}");
     }
+    let rounds = rounds.done();
     println!("{accepted} of {rounds} damaged schemas are accepted");
     assert!(accepted > rounds / 10 && accepted < rounds, "{accepted} of {rounds}");
 }

@@ -102,6 +102,42 @@ fn form(properties: Value) -> Value {
     json!({ "type": "object", "required": required, "properties": properties, "additionalProperties": false })
 }
 
+/// True if a grammar takes a whole text and lets it end there.
+fn takes(bench: &Bench, schema: &Value, text: &str) -> bool {
+    let mut grammar = bench.grammar(schema).unwrap_or_else(|error| panic!("{schema}: {error}"));
+    let tokens = bench.tokenizer.encode(text).unwrap();
+    tokens.iter().all(|token| grammar.accept(*token).is_ok()) && grammar.closing().is_ok_and(|rest| rest.is_empty())
+}
+
+#[test]
+fn an_integer_is_never_written_as_negative_zero() {
+    let bench = Bench::new();
+    for (schema, taken, refused) in [
+        (
+            json!({ "type": "integer" }),
+            &["0", "-1", "-10", "7", "-123456789012345678901234567890"][..],
+            &["-0", "-00", "-01"][..],
+        ),
+        (json!({ "type": "integer", "minimum": -5, "maximum": 10 }), &["-5", "-1", "0", "10"], &["-0", "-6", "11"]),
+        (json!({ "type": "integer", "multipleOf": 5 }), &["-5", "0", "10"], &["-0", "-3"]),
+        (json!({ "type": "integer", "exclusiveMinimum": -3.5 }), &["-3", "0", "9"], &["-0", "-4"]),
+        (json!({ "type": ["integer", "null"] }), &["-1", "0", "null"], &["-0"]),
+        (
+            json!({ "type": "integer", "minimum": -1, "exclusiveMinimum": true,
+            "$schema": "http://json-schema.org/draft-04/schema#" }),
+            &["0", "3"],
+            &["-0", "-1"],
+        ),
+        (json!({ "$ref": "#/$defs/a", "$defs": { "a": { "type": "integer" } } }), &["-2", "0"], &["-0"]),
+        (json!({ "type": "integer", "maximum": -1 }), &["-1"], &["-0", "0"]),
+        (json!({ "type": "array", "items": { "type": "integer" } }), &["[0,-1]", "[]"], &["[-0]", "[0,-0]"]),
+        (json!({ "type": "number" }), &["-0.5", "-0"], &["-00"]),
+    ] {
+        taken.iter().for_each(|text| assert!(takes(&bench, &schema, text), "{schema}: {text}"));
+        refused.iter().for_each(|text| assert!(!takes(&bench, &schema, text), "{schema}: {text}"));
+    }
+}
+
 /// Schemas that agents and libraries commonly use.
 pub(super) fn everyday() -> Vec<Value> {
     let patterns = [

@@ -123,3 +123,22 @@ pub(crate) fn names(schema: &Value, fields: &Map<String, Value>) -> Option<Value
         _ => None,
     }
 }
+
+/// What an integer satisfies besides, so that it is not written as `-0`: JSON allows it, but many parsers read it as a
+/// fraction.
+pub(crate) fn without_negative_zero(fields: &Map<String, Value>) -> Option<Value> {
+    let types = fields.get("type")?;
+    let is_integer = |name: &Value| name == "integer";
+    let allows = match types {
+        Value::Array(types) => types.iter().any(is_integer) && !types.contains(&json!("number")),
+        one => is_integer(one),
+    };
+    let has_values = fields.contains_key("enum") || fields.contains_key("const");
+    let bound = |key: &str| fields.get(key).and_then(Value::as_f64);
+    let has_sign = bound("minimum").is_none_or(|least| least < 0.0)
+        && bound("exclusiveMinimum").is_none_or(|least| least < -1.0)
+        && bound("maximum").is_none_or(|most| most >= 0.0)
+        && bound("exclusiveMaximum").is_none_or(|most| most > 0.0);
+    (allows && !has_values && has_sign)
+        .then(|| json!({ "anyOf": [{ "type": types, "minimum": 0 }, { "type": "integer", "maximum": -1 }] }))
+}

@@ -1,6 +1,8 @@
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use test_support::fuzz;
+
 use super::*;
 
 const PAGE_BYTES: usize = 96;
@@ -54,10 +56,9 @@ fn what_was_saved_is_found() {
     );
 }
 
-/// `MEMLOCAL_FUZZ_ROUNDS=n` damages the file n times.
 #[test]
 fn random_damage_below_a_valid_digest_is_refused_or_read_as_pages() {
-    let rounds = std::env::var("MEMLOCAL_FUZZ_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(3000);
+    let mut rounds = fuzz::rounds(3000);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("prefixes.kv");
     write(&path, 3, 0).unwrap();
@@ -69,7 +70,7 @@ fn random_damage_below_a_valid_digest_is_refused_or_read_as_pages() {
         usize::try_from(state >> 33).unwrap() % limit.max(1)
     };
     let mut read = 0;
-    for round in 0..rounds {
+    for round in &mut rounds {
         let mut damaged = content.to_vec();
         for _ in 0..=below(3) {
             let reach = if below(2) == 0 { damaged.len().min(160) } else { damaged.len() };
@@ -96,8 +97,8 @@ fn random_damage_below_a_valid_digest_is_refused_or_read_as_pages() {
             }
         }
     }
-    println!("{read} of {rounds} damaged snapshots were read");
-    assert!(read < rounds);
+    println!("{read} of {} damaged snapshots were read", rounds.done());
+    assert!(read < rounds.done());
 }
 
 #[test]

@@ -125,7 +125,7 @@ impl Target {
         };
         let mut lines = BufReader::new(answer.body_mut().as_reader()).lines().map_while(std::result::Result::ok);
         match lines.find_map(|line| line.strip_prefix("data: ").map(str::to_owned)) {
-            Some(data) if !data.contains("\"error\"") => Ended::Done,
+            Some(data) if is_chunk(&data) => Ended::Done,
             data => Ended::Failed(format!("cancel: the stream began with {}", data.unwrap_or_default())),
         }
     }
@@ -176,5 +176,22 @@ impl Target {
 
     pub(super) fn error(&self, problem: impl ToString) -> Error {
         Error::Peer { url: self.url.clone(), problem: problem.to_string() }
+    }
+}
+
+/// Whether an event of a stream has no error; the text of a model may be the word.
+fn is_chunk(data: &str) -> bool {
+    serde_json::from_str::<Value>(data).is_ok_and(|chunk| chunk["error"].is_null() && chunk["choices"].is_array())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_word_error_in_a_reply_is_no_error() {
+        assert!(is_chunk(r#"{"choices":[{"index":0,"delta":{"content":"error","role":"assistant"}}]}"#));
+        assert!(!is_chunk(r#"{"error":{"message":"the engine has ended"}}"#));
+        assert!(!is_chunk("[DONE]"));
     }
 }

@@ -68,7 +68,9 @@ pub(crate) async fn attach(
             let document = free_name(&name, &taken);
             taken.push(document.clone());
             let file = temporary_name(uploads.len(), &name);
-            std::fs::copy(path, folder.path().join(&file))?;
+            let copy = folder.path().join(&file);
+            std::fs::copy(path, &copy)?;
+            std::fs::File::open(copy)?.sync_all()?;
             uploads.push(Upload { name: document.clone(), file });
             let job = Ok(String::new());
             let created = since_1970().as_secs();

@@ -122,6 +122,7 @@ pub(crate) async fn ingest_text(app: &App, tenant: &Arc<Tenant>, corpus: String,
     let mut out = create_file(&folder.path().join(&file)).await?;
     out.write_all(text.text.as_bytes()).await?;
     out.flush().await?;
+    out.sync_all().await?;
     let (method, files) = (method(text.method.as_deref())?, vec![Upload { name, file }]);
     start(app, tenant, Job::new(corpus, method, files, Vec::new(), folder).await?)
 }
@@ -188,6 +189,7 @@ async fn receive(mut form: Multipart, folder: &TempDir, app: &App) -> Result<Rec
             chunk = with_read_timeout(field.chunk(), app).await?.map_err(|error| form_error(&error, app))?;
         }
         file.flush().await?;
+        file.sync_all().await?;
         files.push(Upload { name, file: place });
     }
     Ok(Received { files, refused, method: method(asked.as_deref())? })

@@ -68,9 +68,7 @@ pub(super) fn all<T: Record>(corpus: &Corpus) -> Result<Vec<T>> {
 pub(super) fn write<T: Record>(corpus: &Corpus, record: &T) -> Result<()> {
     let path = file::<T>(corpus, record.id())?;
     private::folder(&corpus.file(T::FOLDER))?;
-    let aside = path.with_extension("new");
-    private::write(&aside, json!(record).to_string())?;
-    Ok(fs::rename(aside, path)?)
+    Ok(private::replace(&path, json!(record).to_string())?)
 }
 
 pub(super) fn delete<T: Record>(corpus: &Corpus, id: &str) -> Result<()> {

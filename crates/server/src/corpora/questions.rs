@@ -85,10 +85,8 @@ async fn make(
                 on_text: None,
             };
             let suggestions = memory::suggest(&corpus, &session).await.map_err(ServerError::from)?;
-            let aside = corpus.file("questions.new");
             let kept = Kept { documents: corpus.documents()?.len(), questions: json!(suggestions) };
-            private::write(&aside, json!(kept).to_string())?;
-            fs::rename(aside, corpus.file(FILE))?;
+            private::replace(&corpus.file(FILE), json!(kept).to_string())?;
             Ok(Json(json!({ "made": true, "questions": kept.questions })))
         }
     };

@@ -3,7 +3,7 @@
 //! Unknown fields and options are ignored with a warning, as by
 //! Ollama; errors are its plain strings.
 
-mod blobs;
+pub(crate) mod blobs;
 mod changes;
 mod corpus;
 mod embed;

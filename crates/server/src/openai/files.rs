@@ -86,6 +86,7 @@ async fn upload(
                         file.write_all(&chunk).await?;
                     }
                     file.flush().await?;
+                    file.sync_all().await?;
                 }
                 "file" => return Err(ServerError::invalid("a form has one file", "file")),
                 "purpose" => {

@@ -81,9 +81,7 @@ impl<T: Record> Records<T> {
     pub fn write(&self, record: &T) -> Result<()> {
         let path = self.path(record.id(), "json")?;
         private::folder(&self.folder)?;
-        let aside = path.with_extension("new");
-        private::write(&aside, json!(record).to_string())?;
-        Ok(fs::rename(aside, path)?)
+        Ok(private::replace(&path, json!(record).to_string())?)
     }
 
     /// Deletes what is too old or too much, the oldest first; the latest stays.
@@ -117,8 +115,12 @@ impl<T: Record> Records<T> {
         let mut files = Vec::new();
         for entry in entries {
             let entry = entry?;
-            let about = entry.metadata()?;
-            files.push((entry.path(), about.modified()?, about.len()));
+            match entry.metadata() {
+                Ok(about) => files.push((entry.path(), about.modified()?, about.len())),
+                // It was renamed or deleted meanwhile.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error.into()),
+            }
         }
         Ok(files)
     }
@@ -149,4 +151,42 @@ fn read_file<T: DeserializeOwned>(path: &Path) -> io::Result<T> {
 
 pub(crate) fn unknown<T: Record>(id: &str) -> ServerError {
     ServerError::NotFound(format!("{} {id}", T::NOUN))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use serde::Deserialize;
+
+    use super::*;
+
+    #[derive(Serialize, Deserialize)]
+    struct Kept {
+        id: String,
+    }
+
+    impl Record for Kept {
+        const PREFIX: &'static str = "kept";
+        const NOUN: &'static str = "record";
+
+        fn id(&self) -> &str {
+            &self.id
+        }
+    }
+
+    #[test]
+    fn records_are_listed_while_others_are_written() {
+        let folder = tempfile::tempdir().expect("the system has a folder for temporary files");
+        let records = Records::<Kept>::new(folder.path().join("kept"));
+        let write = |number: usize| records.write(&Kept { id: format!("kept-{number:032x}") });
+        (0..50).for_each(|number| write(number).expect("it can be written"));
+        thread::scope(|scope| {
+            let writer = scope.spawn(|| (0..300).try_for_each(|turn| write(turn % 50)));
+            while !writer.is_finished() {
+                assert_eq!(records.all().expect("they can be listed").len(), 50);
+            }
+            writer.join().expect("it ends").expect("all can be written");
+        });
+    }
 }

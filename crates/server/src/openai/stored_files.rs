@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
+use std::io;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -60,6 +61,7 @@ impl Files {
         let file = StoredFile { id, created: since_1970().as_secs(), name, bytes, purpose };
         let place = self.path(&file.id, "content")?;
         fs::rename(content, &place)?;
+        private::sync_name(&place)?;
         self.write(&file).inspect_err(|_| drop(fs::remove_file(&place)))?;
         Ok(file)
     }
@@ -74,7 +76,11 @@ impl Files {
         let content = self.path(id, "content")?;
         // A content without its record is deleted when a server starts; a record without its content could not be read.
         self.remove(id)?;
-        Ok(fs::remove_file(content)?)
+        match fs::remove_file(content) {
+            // A server that starts on this data folder was faster.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            removed => Ok(removed?),
+        }
     }
 
     /// Deletes what a server left that ended between moving a content and writing its record.
@@ -110,6 +116,11 @@ impl Files {
 }
 
 impl StoredFile {
+    /// True for what a batch has written.
+    pub fn is_written(&self) -> bool {
+        self.purpose == WRITTEN
+    }
+
     pub fn to_json(&self) -> Value {
         json!({ "id": self.id, "object": "file", "bytes": self.bytes, "created_at": self.created,
             "filename": self.name, "purpose": self.purpose, "status": "processed", "expires_at": null,

@@ -1,5 +1,7 @@
 //! Tools of chat completions: their definitions, which of them may be called, and the calls.
 
+use std::collections::HashSet;
+
 use calls::{Tool as OfferedTool, ToolCall as MadeCall, ToolUse};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -196,12 +198,11 @@ pub(super) fn check_name(name: &str) -> Result<()> {
 
 /// As [`check`], for tools whose names are checked.
 pub(super) fn check_use(tools: &[OfferedTool], tool_use: &ToolUse) -> Result<()> {
-    for (index, OfferedTool { name, .. }) in tools.iter().enumerate() {
-        if tools[..index].iter().any(|other| other.name == *name) {
-            return Err(ServerError::invalid(format!("two tools have the name `{name}`"), "tools"));
-        }
+    let mut known = HashSet::new();
+    if let Some(OfferedTool { name, .. }) = tools.iter().find(|tool| !known.insert(tool.name.as_str())) {
+        return Err(ServerError::invalid(format!("two tools have the name `{name}`"), "tools"));
     }
-    if let Some(name) = tool_use.names.iter().find(|name| tools.iter().all(|tool| tool.name != **name)) {
+    if let Some(name) = tool_use.names.iter().find(|name| !known.contains(name.as_str())) {
         return Err(ServerError::invalid(format!("there is no tool `{name}`"), "tool_choice"));
     }
     if tools.is_empty() && tool_use.required {

@@ -180,9 +180,7 @@ impl Job {
         let interruptions = self.interruptions.load(Ordering::Relaxed);
         let (method, begun) = (self.method, self.begun);
         let journal = Journal { id, corpus, method, files, refused, begun, error, cancelled, interruptions };
-        let new = self.folder.join("job.new");
-        private::write(&new, json!(journal).to_string())?;
-        Ok(fs::rename(new, self.folder.join(JOURNAL))?)
+        Ok(private::replace(&self.folder.join(JOURNAL), json!(journal).to_string())?)
     }
 
     /// Removes files and journal of a job that is done or cannot be resumed.

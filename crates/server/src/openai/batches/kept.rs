@@ -1,10 +1,12 @@
 //! The batches of a holder on disk.
 
 use std::collections::BTreeMap;
+use std::fs::{File, TryLockError};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use store::private;
 
 use super::super::records::{Record, Records};
 use crate::error::Result;
@@ -80,6 +82,17 @@ impl Batches {
     /// Those below the folder of a holder.
     pub fn new(folder: &Path) -> Batches {
         Batches { records: Records::new(folder.join("batches")), turn: tokio::sync::Mutex::default() }
+    }
+
+    /// Permission to run batches, which one server on this data folder has at a time; none while another has it.
+    pub(super) fn try_alone(&self) -> Result<Option<File>> {
+        private::folder(self.records.folder())?;
+        let guard = private::create(&self.records.folder().join("lock"))?;
+        match guard.try_lock() {
+            Ok(()) => Ok(Some(guard)),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(error)) => Err(error.into()),
+        }
     }
 
     pub(super) fn change<T>(&self, id: &str, work: impl FnOnce(&mut Batch) -> T) -> Result<T> {

@@ -21,8 +21,8 @@ pub(super) struct Line {
     /// From 1.
     pub number: usize,
     pub custom_id: Option<String>,
-    /// The body of the request, or why there is none.
-    pub body: Result<Value, String>,
+    /// The body of the request as JSON, or why there is none. It is no value, which would take many times the memory.
+    pub body: Result<String, String>,
 }
 
 #[derive(Deserialize)]
@@ -33,17 +33,26 @@ struct Written {
     body: Value,
 }
 
-/// The requests of an input file. A line that is not one does not prevent the others.
+/// The requests of an input file. A line that is not one, or has more than `max_bytes`, does not prevent the others.
 ///
 /// # Errors
 /// Why there are no requests.
-pub(super) fn read(input: &[u8], endpoint: &str) -> Result<Vec<Line>, String> {
+pub(super) fn read(input: &[u8], endpoint: &str, max_bytes: usize) -> Result<Vec<Line>, String> {
+    let numbered = || (1..).zip(input.split(|byte| *byte == b'\n')).filter(|(_, line)| !line.trim_ascii().is_empty());
+    match numbered().count() {
+        0 => return Err("the input file has no lines".to_owned()),
+        number if number > MAX_LINES => {
+            return Err(format!("the input file has {number} lines; at most {MAX_LINES} are read"));
+        }
+        _ => {}
+    }
     let mut known = HashSet::new();
-    let numbered = (1..).zip(input.split(|byte| *byte == b'\n'));
-    let lines: Vec<Line> = numbered
-        .filter(|(_, line)| !line.trim_ascii().is_empty())
+    let lines = numbered()
         .map(|(number, line)| {
-            let written: Result<Written, String> = serde_json::from_slice(line).map_err(|error| error.to_string());
+            let written: Result<Written, String> = match line.len() {
+                bytes if bytes > max_bytes => Err(format!("it has {bytes} bytes; at most {max_bytes} are read")),
+                _ => serde_json::from_slice(line).map_err(|error| error.to_string()),
+            };
             let custom_id = written.as_ref().ok().map(|written| written.custom_id.clone());
             let is_new = custom_id.iter().all(|id| known.insert(id.clone()));
             let body = written
@@ -52,15 +61,11 @@ pub(super) fn read(input: &[u8], endpoint: &str) -> Result<Vec<Line>, String> {
             Line { number, custom_id, body }
         })
         .collect();
-    match lines.len() {
-        0 => Err("the input file has no lines".to_owned()),
-        number if number > MAX_LINES => Err(format!("the input file has {number} lines; at most {MAX_LINES} are read")),
-        _ => Ok(lines),
-    }
+    Ok(lines)
 }
 
 impl Written {
-    fn checked(self, endpoint: &str) -> Result<Value, String> {
+    fn checked(self, endpoint: &str) -> Result<String, String> {
         if self.method.as_deref().is_some_and(|method| method != "POST") {
             return Err("`method` must be POST".to_owned());
         }
@@ -70,7 +75,7 @@ impl Written {
         let is_live = |name: &&&str| self.body[**name] == true;
         match ["stream", "background"].iter().find(is_live) {
             Some(name) => Err(format!("`{name}` is not possible in a batch")),
-            None => Ok(self.body),
+            None => Ok(self.body.to_string()),
         }
     }
 }
@@ -110,7 +115,7 @@ pub(super) fn answered(path: &Path) -> io::Result<HashSet<usize>> {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::{Line, answered, append, read, reply};
+    use super::{Line, MAX_LINES, answered, append, read, reply};
 
     #[test]
     fn a_bad_line_has_a_reason_and_the_others_are_read() {
@@ -118,8 +123,9 @@ mod tests {
         let good = line("a", "/v1/embeddings", json!({ "input": "x" }));
         let other = line("b", "/v1/rerank", json!({}));
         let live = line("c", "/v1/embeddings", json!({ "stream": true }));
-        let input = format!("{good}\n\n{other}\n{{\n{live}\r\n{good}");
-        let lines = read(input.as_bytes(), "/v1/embeddings").expect("lines");
+        let long = line("d", "/v1/embeddings", json!({ "input": "x".repeat(200) }));
+        let input = format!("{good}\n\n{other}\n{{\n{live}\r\n{good}\n{long}");
+        let lines = read(input.as_bytes(), "/v1/embeddings", 200).expect("lines");
         let found: Vec<(usize, Option<&str>, bool)> =
             lines.iter().map(|line| (line.number, line.custom_id.as_deref(), line.body.is_ok())).collect();
         let want = [
@@ -128,9 +134,15 @@ mod tests {
             (4, None, false),
             (5, Some("c"), false),
             (6, Some("a"), false),
+            (7, None, false),
         ];
         assert_eq!(found, want);
-        assert!(read(b"\n \n", "/v1/embeddings").is_err());
+        assert_eq!(lines[0].body.as_deref(), Ok(r#"{"input":"x"}"#));
+        let reason = format!("it has {} bytes; at most 200 are read", long.len());
+        assert_eq!(lines[5].body.as_deref(), Err(reason.as_str()));
+        assert!(read(b"\n \n", "/v1/embeddings", 200).is_err());
+        let many = "{}\n".repeat(MAX_LINES + 1);
+        assert!(read(many.as_bytes(), "/v1/embeddings", 200).is_err_and(|reason| reason.contains("50001 lines")));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Running batches: each request goes through the same routes as one of a client.
 
 use std::fs;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -16,6 +17,7 @@ use hyper_util::service::TowerToHyperService;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
+use super::super::stored_files::StoredFile;
 use super::kept::{Batches, Counts, Status};
 use super::lines::{self, FAILURES, Line, REPLIES};
 use crate::app::{App, PRIORITY};
@@ -50,12 +52,24 @@ pub(crate) fn resume(app: &App, tenant: &Arc<Tenant>) {
     }
 }
 
-/// Runs a batch in the background.
+/// The pause before a batch goes on whose replies could not be written.
+const DISK_PAUSE: Duration = Duration::from_secs(10);
+
+/// Runs a batch in the background. While the disk is full or cannot be written to, it waits.
 pub(super) fn start(app: &App, tenant: &Arc<Tenant>, id: String) {
     let (app, tenant) = (Arc::clone(app), Arc::clone(tenant));
     tokio::spawn(async move {
         let _turn = tenant.batches.turn.lock().await;
-        let Err(error) = run(&app, &tenant, &id).await else { return };
+        let error = loop {
+            match alone(&app, &tenant, &id).await {
+                Ok(()) => return,
+                Err(error) if error.is_of_disk() && !is_stopping(&app) => {
+                    tracing::warn!(%error, "the batch {id} waits");
+                    sleep(DISK_PAUSE).await;
+                }
+                Err(error) => break error,
+            }
+        };
         let failed = with(&tenant, move |batches| {
             batches.change(&id, |batch| {
                 batch.failure = Some(error.to_string());
@@ -68,10 +82,32 @@ pub(super) fn start(app: &App, tenant: &Arc<Tenant>, id: String) {
     });
 }
 
+/// Runs a batch when no other server on this data folder runs one.
+async fn alone(app: &App, tenant: &Arc<Tenant>, id: &str) -> Result<()> {
+    let guard = loop {
+        if let Some(guard) = with(tenant, Batches::try_alone).await? {
+            break guard;
+        }
+        if is_stopping(app) {
+            return Ok(());
+        }
+        sleep(PAUSE).await;
+    };
+    let name = id.to_owned();
+    // Another server may have ended it.
+    if with(tenant, move |batches| Ok(batches.records.read(&name)?.status.is_end())).await? {
+        return Ok(());
+    }
+    let ran = run(app, tenant, id).await;
+    drop(guard);
+    ran
+}
+
 /// Answers the requests that have no reply yet, and ends the batch unless the server is stopping.
 async fn run(app: &App, tenant: &Arc<Tenant>, id: &str) -> Result<()> {
     let (owner, name) = (Arc::clone(tenant), id.to_owned());
-    let (endpoint, left) = run_blocking(move || begin(&owner, &name)).await?;
+    let most = app.config.max_body_bytes;
+    let (endpoint, left) = run_blocking(move || begin(&owner, &name, most)).await?;
     let routes = super::super::routes(&app.config).split_for_parts().0;
     let routes: Router = routes
         .layer(DefaultBodyLimit::max(app.config.max_body_bytes))
@@ -111,16 +147,16 @@ fn is_stopping(app: &App) -> bool {
     app.stopping.load(Ordering::Relaxed)
 }
 
-/// The endpoint of a batch, and the lines that have no reply yet.
-fn begin(tenant: &Tenant, id: &str) -> Result<(String, Vec<Line>)> {
+/// The endpoint of a batch, and the lines of at most `max_line_bytes` that have no reply yet.
+fn begin(tenant: &Tenant, id: &str, max_line_bytes: usize) -> Result<(String, Vec<Line>)> {
     let batches = &tenant.batches;
     let batch = batches.records.read(id)?;
     let input = fs::read(tenant.files.find(&batch.input)?.1)?;
     let unusable = |reason| ServerError::invalid(reason, "input_file_id");
-    let mut left = lines::read(&input, &batch.endpoint).map_err(unusable)?;
+    let mut left = lines::read(&input, &batch.endpoint, max_line_bytes).map_err(unusable)?;
     let total = left.len();
-    let completed = lines::answered(&batches.records.path(id, REPLIES)?)?;
-    let failed = lines::answered(&batches.records.path(id, FAILURES)?)?;
+    let completed = lines::answered(&place(tenant, id, REPLIES)?)?;
+    let failed = lines::answered(&place(tenant, id, FAILURES)?)?;
     left.retain(|line| !completed.contains(&line.number) && !failed.contains(&line.number));
     batches.change(id, |batch| {
         batch.counts = Counts { total, completed: completed.len(), failed: failed.len() };
@@ -142,7 +178,7 @@ async fn answer(
     line: &Line,
 ) -> Result<Option<Outcome>> {
     let body = match &line.body {
-        Ok(body) => body.to_string(),
+        Ok(body) => body.clone(),
         Err(reason) => return Ok(Some(Err(reason.clone()))),
     };
     loop {
@@ -205,18 +241,34 @@ fn end(tenant: &Tenant, id: &str) -> Result<()> {
     })
 }
 
+/// Where the replies of a batch are: beside it, or among the files if the server ended after they were moved.
+fn place(tenant: &Tenant, id: &str, extension: &str) -> Result<PathBuf> {
+    let beside = tenant.batches.records.path(id, extension)?;
+    match if beside.exists() { None } else { kept(tenant, id, extension)? } {
+        Some(file) => Ok(tenant.files.find(&file.id)?.1),
+        None => Ok(beside),
+    }
+}
+
+/// The file to which the replies of a batch were moved.
+fn kept(tenant: &Tenant, id: &str, extension: &str) -> Result<Option<StoredFile>> {
+    let name = file_name(id, extension);
+    Ok(tenant.files.all()?.into_iter().find(|file| file.is_written() && file.name == name))
+}
+
+fn file_name(id: &str, extension: &str) -> String {
+    format!("{id}_{}.jsonl", if extension == REPLIES { "output" } else { "error" })
+}
+
 /// Moves a finished file of replies to the files of its holder; an empty one is deleted.
 fn keep(tenant: &Tenant, id: &str, extension: &str) -> Result<Option<String>> {
     let place = tenant.batches.records.path(id, extension)?;
     match fs::metadata(&place) {
-        Ok(about) if about.len() > 0 => {
-            let name = format!("{id}_{}.jsonl", if extension == REPLIES { "output" } else { "error" });
-            Ok(Some(tenant.files.keep_written(name, place)?.id))
-        }
+        Ok(about) if about.len() > 0 => Ok(Some(tenant.files.keep_written(file_name(id, extension), place)?.id)),
         Ok(_) => {
             fs::remove_file(place)?;
             Ok(None)
         }
-        Err(_) => Ok(None),
+        Err(_) => Ok(kept(tenant, id, extension)?.map(|file| file.id)),
     }
 }

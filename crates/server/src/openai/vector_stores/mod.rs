@@ -81,9 +81,7 @@ impl About {
     }
 
     fn write(&self, corpus: &Corpus) -> Result<()> {
-        let aside = corpus.file("vector_store.new");
-        private::write(&aside, json!(self).to_string())?;
-        Ok(fs::rename(aside, corpus.file(ABOUT))?)
+        Ok(private::replace(&corpus.file(ABOUT), json!(self).to_string())?)
     }
 }
 
