@@ -219,7 +219,7 @@ impl Decoder {
         batch.check(self.spec.vocab, self.rope.positions())?;
         let mut hidden = self.embedding.lookup(batch.tokens, &self.device)?; // [N, H]
         let rows = Placed::new(batch.positions, batch.slots, batch.sequences);
-        for (index, (layer, pages)) in self.layers.iter().zip(&cache.layers).enumerate() {
+        for (index, (layer, pages)) in self.layers.iter().zip(cache.layers()).enumerate() {
             let block = Block { network: self, index, rows: &rows, adapted };
             hidden = layer.forward(&hidden, pages, block)?; // [N, H]
         }
