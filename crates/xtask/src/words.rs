@@ -28,8 +28,6 @@ const REJECTED: &[(&str, &str)] = &[
     ("take up again", "resume"),
     ("goes on", "continues, resumes"),
     ("going on", "continuing"),
-    ("the card", "the GPU"),
-    ("a card", "a GPU"),
     ("the way round", "workaround"),
     ("so many", "this number of, name the parameter"),
     ("in vain", "without a result"),
