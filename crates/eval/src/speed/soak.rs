@@ -18,8 +18,8 @@ use serde_json::{Value, json};
 use super::latency::percentile;
 use super::load::Look;
 use super::soak_client::{DOCUMENTS, Ended, Target, WORKS};
-use crate::Result;
 use crate::chart::{Axis, Chart, Kind, Series};
+use crate::{Error, Result};
 
 pub use super::soak_client::Work;
 
@@ -69,7 +69,7 @@ pub struct SoakReport {
 /// they are known.
 ///
 /// # Errors
-/// [`crate::Error::Peer`] if the server has no models or its corpora cannot be made.
+/// [`Error::Peer`] if the server has no models or its corpora cannot be made.
 pub fn soak(
     url: &str,
     admitted: usize,
