@@ -1,6 +1,8 @@
-//! Every prompt byte by byte, in both layouts, with the events beside it in the trace.
+//! Every prompt byte by byte, in both layouts, with the events beside it in the trace; and a whole run of GAM as JSON: the
+//! lines of its trace and its answer, as files and APIs have them.
 //!
-//! The transcripts in `tests/golden/` are compared with the current prompts; `MEMLOCAL_BLESS=1` rewrites them.
+//! The files in `tests/golden/` are compared with the current output; `MEMLOCAL_BLESS=1 cargo test -p memory golden` rewrites
+//! them.
 
 use std::fmt::Write;
 use std::fs;
@@ -13,13 +15,14 @@ use memory::gam::OutputForm;
 use memory::memcot::{Memcot, MemcotStore};
 use memory::mindgraph::Mindgraph;
 use memory::rag::Rag;
-use memory::{Event, Layout, Method, Settings, comorag, gam, mindgraph};
+use memory::{Answer, Event, Layout, Method, Settings, comorag, gam, mindgraph};
+use serde::Serialize;
 use sources::Source;
 
 use crate::scratch::{CONTEXT_TOKENS, Scratch, document, sessions};
 
 /// Two pages, two rounds, every agent; the judge's first reply is invalid.
-fn gam(layout: Layout) -> String {
+fn gam(layout: Layout) -> (Scripted, Settings) {
     let caller = Scripted::new(CONTEXT_TOKENS)
         .answer("gam.memorize", "Ada Brook keeps the lighthouse at Pell.")
         .answer("gam.memorize", "Ada Brook married Tom Reed.")
@@ -37,7 +40,7 @@ fn gam(layout: Layout) -> String {
         seed: 11,
         ..Settings::default().with_options(gam::Options { output: OutputForm::Pages, ..gam::Options::default() })
     };
-    transcript(&PAGES, &caller, &settings)
+    (caller, settings)
 }
 
 /// A case may have more than one attempt.
@@ -145,12 +148,24 @@ fn transcript(pages: &[&str], caller: &Scripted, settings: &Settings) -> String 
     transcript_of(document("pell.txt", pages), caller, settings)
 }
 
-/// Memorises a source and asks; returns all calls and other events in their order.
-fn transcript_of(source: Source, caller: &Scripted, settings: &Settings) -> String {
+/// Memorises a source and asks; returns all events in their order and the answer.
+fn run(source: Source, caller: &Scripted, settings: &Settings) -> (Vec<Event>, Answer) {
     let scratch = Scratch::new();
     let mut events = scratch.ingest(&[source], caller, settings).expect("all is scripted");
     let asked = scratch.ask(QUESTION, caller, settings);
     events.extend(asked.events);
+    for event in &mut events {
+        if let Event::Search { hits, .. } = event {
+            // The last digits of a score depend on the processor.
+            hits.iter_mut().for_each(|hit| hit.score = (hit.score * 1000.0).round() / 1000.0);
+        }
+    }
+    (events, asked.answer.expect("the script is whole"))
+}
+
+/// All calls and other events of a run, and its answer.
+fn transcript_of(source: Source, caller: &Scripted, settings: &Settings) -> String {
+    let (events, answer) = run(source, caller, settings);
     let mut calls = caller.seen().into_iter();
     let mut text = String::new();
     for event in events {
@@ -166,25 +181,27 @@ fn transcript_of(source: Source, caller: &Scripted, settings: &Settings) -> Stri
                 }
                 let _ = writeln!(text, "#### reply\n{output}\n");
             }
-            mut other => {
-                if let Event::Search { hits, .. } = &mut other {
-                    // The last digits of a score depend on the processor.
-                    hits.iter_mut().for_each(|hit| hit.score = (hit.score * 1000.0).round() / 1000.0);
-                }
-                let json = serde_json::to_string(&other).expect("an event is JSON");
-                let _ = writeln!(text, "#### event\n{json}\n");
+            other => {
+                let _ = writeln!(text, "#### event\n{}\n", json(&other));
             }
         }
     }
     assert!(calls.next().is_none(), "every call is in the trace");
-    let answer = asked.answer.expect("the script is whole");
-    let citations = serde_json::to_string(&answer.citations).expect("a citation is JSON");
-    let _ = writeln!(text, "#### answer\n{}\n{citations}", answer.answer);
+    let _ = writeln!(text, "#### answer\n{}\n{}", answer.answer, json(&answer.citations));
     text
 }
 
+/// The trace of a run, a line for each event, and its answer in the last line.
+fn json_lines((events, answer): &(Vec<Event>, Answer)) -> String {
+    events.iter().map(|event| json(event) + "\n").chain([json(answer) + "\n"]).collect()
+}
+
+fn json(value: &impl Serialize) -> String {
+    serde_json::to_string(value).expect("it is JSON")
+}
+
 fn check(name: &str, found: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(format!("{name}.txt"));
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
     if std::env::var_os("MEMLOCAL_BLESS").is_some() {
         return fs::write(&path, found).expect("the golden folder can be written");
     }
@@ -192,19 +209,29 @@ fn check(name: &str, found: &str) {
     let differ = golden.lines().zip(found.lines()).position(|(golden, found)| golden != found);
     let line = differ.unwrap_or_else(|| golden.lines().count().min(found.lines().count()));
     let at = |text: &str| text.lines().nth(line).unwrap_or("nothing").to_owned();
-    assert!(golden == found, "{name}.txt, line {}\n golden: {}\n  found: {}", line + 1, at(&golden), at(found));
+    assert!(golden == found, "{name}, line {}\n golden: {}\n  found: {}", line + 1, at(&golden), at(found));
 }
 
 #[test]
 fn prompts_are_what_they_were() {
     for layout in [Layout::Paper, Layout::SharedFirst] {
-        check(&format!("gam.{layout}"), &gam(layout));
-        check(&format!("comorag.{layout}"), &comorag(layout, &[]));
-        check(&format!("comorag.choice.{layout}"), &comorag(layout, &["Bob Hill", "Tom Reed"]));
-        check(&format!("mindgraph.{layout}"), &mindgraph(layout));
-        check(&format!("rag.{layout}"), &baseline(&Rag, layout));
-        check(&format!("direct.{layout}"), &baseline(&Direct, layout));
-        check(&format!("memcot.{layout}"), &memcot(layout, MemcotStore::Hybrid));
-        check(&format!("memcot-lightrag.{layout}"), &memcot(layout, MemcotStore::Lightrag));
+        let (caller, settings) = gam(layout);
+        let found = [
+            ("gam", transcript(&PAGES, &caller, &settings)),
+            ("comorag", comorag(layout, &[])),
+            ("comorag.choice", comorag(layout, &["Bob Hill", "Tom Reed"])),
+            ("mindgraph", mindgraph(layout)),
+            ("rag", baseline(&Rag, layout)),
+            ("direct", baseline(&Direct, layout)),
+            ("memcot", memcot(layout, MemcotStore::Hybrid)),
+            ("memcot-lightrag", memcot(layout, MemcotStore::Lightrag)),
+        ];
+        found.iter().for_each(|(name, found)| check(&format!("{name}.{layout}.txt"), found));
     }
+}
+
+#[test]
+fn the_json_of_a_run_is_what_it_was() {
+    let (caller, settings) = gam(Layout::SharedFirst);
+    check("gam.run.jsonl", &json_lines(&run(document("pell.txt", &PAGES), &caller, &settings)));
 }

@@ -31,6 +31,9 @@ pub struct Stored {
     pub vectors: Option<usize>,
 }
 
+/// What is stored, or why it cannot be read.
+pub type StoredResult = Result<Stored, Box<dyn Error>>;
+
 /// A build that is killed until it has completed several times.
 pub struct Killed<'a> {
     /// The full name of the test, whose child process builds.
@@ -44,7 +47,7 @@ pub struct Killed<'a> {
     pub settings: &'a Settings,
     /// Builds in a folder; every call is recorded by [`write_down`] before it is answered.
     pub build: &'a dyn Fn(&Path) -> Outcome,
-    pub stored: &'a dyn Fn(&Corpus) -> Result<Stored, Box<dyn Error>>,
+    pub stored: &'a dyn Fn(&Corpus) -> StoredResult,
 }
 
 impl Killed<'_> {
