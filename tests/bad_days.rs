@@ -79,7 +79,7 @@ fn a_server_without_room_on_the_disk_says_so_and_keeps_what_it_has() {
     let (status, full) = post(&serving, &digest, &bytes);
     assert!(status == 507 && full["error"].as_str().unwrap().contains("hint: free some space"), "{full}");
     assert_eq!(files(&home.data().join("blobs")), [PathBuf::new(); 0]);
-    // Less goes on.
+    // A smaller file fits.
     assert_eq!(post(&serving, "/v1/files", &form(1000)).0, 200);
     assert_eq!(create("plain", "Be plain.").0, 200);
 }

@@ -12,7 +12,7 @@ use launch::eprintln;
 use launch::failure::refusal;
 use launch::flags::{EndpointFlags, GlobalFlags, ModelFlags};
 use launch::output::{Log, print_line};
-use launch::standing::StandingModels;
+use launch::preloaded::PreloadedModels;
 use launch::{Backend, corpus_adapter, home, pdf_child, prefixes_need_local_engine};
 use server::{Config, Keys, KeysError, KeysFile, LoadModels, Refused, Server};
 use tokio::runtime::{Builder, Runtime};
@@ -131,17 +131,17 @@ pub fn run_keys(command: &KeysCommand, global: &GlobalFlags) -> Result<ExitCode>
 
 fn server(models: &ModelFlags, endpoint: &EndpointFlags, config: Config, global: &GlobalFlags) -> Result<Server> {
     let backend = Backend::start(models, endpoint, true, global)?;
-    let standing = backend.standing(models, global)?;
-    let standing = standing.map(|models| Arc::new(Standing(models)) as Arc<dyn server::Standing>);
-    let config = Config { standing, ..config };
+    let preloaded = backend.preloaded(models, global)?;
+    let preloaded = preloaded.map(|models| Arc::new(Preloaded(models)) as Arc<dyn server::Preloaded>);
+    let config = Config { preloaded, ..config };
     Ok(Server::new(backend.shared_caller(), Arc::new(backend.engine), config))
 }
 
 /// The models that the server was started with.
 #[derive(Debug)]
-struct Standing(StandingModels);
+struct Preloaded(PreloadedModels);
 
-impl server::Standing for Standing {
+impl server::Preloaded for Preloaded {
     fn models(&self) -> Vec<(String, u64)> {
         self.0.models()
     }

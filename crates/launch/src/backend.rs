@@ -11,7 +11,7 @@ use remote::{Address, Remote, Setup};
 
 use crate::failure::refusal;
 use crate::flags::{EndpointFlags, GlobalFlags, ModelFlags};
-use crate::standing::StandingModels;
+use crate::preloaded::PreloadedModels;
 use crate::{home, loader, typed_model};
 
 /// The environment variable with the endpoint's key: other users of the machine can see command lines.
@@ -52,9 +52,9 @@ impl Backend {
     ///
     /// # Errors
     /// If their files cannot be read.
-    pub fn standing(&self, models: &ModelFlags, global: &GlobalFlags) -> Result<Option<StandingModels>> {
+    pub fn preloaded(&self, models: &ModelFlags, global: &GlobalFlags) -> Result<Option<PreloadedModels>> {
         let is_local = self.remote.is_none();
-        is_local.then(|| StandingModels::of(&self.engine, models, global)).transpose()
+        is_local.then(|| PreloadedModels::of(&self.engine, models, global)).transpose()
     }
 
     /// The same caller, shared.

@@ -2,7 +2,7 @@
 //!
 //! [`flags`] defines the flags, [`config_file`] gives them defaults, [`home`] finds the data folder, [`fetching`] finds and
 //! fetches models, [`loader`] loads them and starts an engine, [`one_model`] loads a further one,
-//! [`standing`] unloads them and loads them again, [`plan`] says what fits into
+//! [`preloaded`] unloads them and loads them again, [`plan`] says what fits into
 //! memory, [`Backend`] is that engine or an endpoint on the network. [`output`], [`progress`] and [`failure`] print results,
 //! progress and errors.
 //!
@@ -22,9 +22,9 @@ pub mod one_model;
 
 pub mod output;
 pub mod plan;
+pub mod preloaded;
 pub mod progress;
 pub mod shell;
-pub mod standing;
 pub mod typed_model;
 
 mod adapters;

@@ -77,14 +77,14 @@ impl Shared {
     pub fn new(caller: Arc<dyn Caller>, embedder: Arc<dyn Embedder>, config: Config) -> App {
         let metrics = Arc::new(Metrics::default());
         let residents = Residents::new(Arc::clone(&caller), &config);
-        let (standing, log_prompts) = (Some(Arc::clone(&residents)), config.log_prompts);
-        let metered = Metered { inner: caller, metrics: Arc::clone(&metrics), log_prompts, standing, _in_use: None };
+        let (preloaded, log_prompts) = (Some(Arc::clone(&residents)), config.log_prompts);
+        let metered = Metered { inner: caller, metrics: Arc::clone(&metrics), log_prompts, preloaded, _in_use: None };
         let caller: Arc<dyn Caller> = Arc::new(metered);
         let embedder = Metered {
             inner: embedder,
             metrics: Arc::clone(&metrics),
             log_prompts: false,
-            standing: None,
+            preloaded: None,
             _in_use: None,
         };
         if let Some(folder) = config.shelf.as_ref().and_then(|shelf| Some(shelf.blob("").parent()?.to_owned()))
@@ -125,7 +125,7 @@ impl Shared {
             return Ok(Arc::clone(self));
         }
         if let Ok(served) = self.served(model) {
-            return self.standing(&served, None, Preset::default(), keep_alive).await;
+            return self.preloaded(&served, None, Preset::default(), keep_alive).await;
         }
         // What is loaded is found without listing the disk.
         let given = self.given(model).await?;
@@ -133,7 +133,7 @@ impl Shared {
             && let Ok(served) = self.served(of)
         {
             let named = Some(Served { name: name.clone(), ..served.clone() });
-            return self.standing(&served, named, preset.clone(), keep_alive).await;
+            return self.preloaded(&served, named, preset.clone(), keep_alive).await;
         }
         let is_meant = |known: &str| match &given {
             // A file is loaded by the name that was given to it.
@@ -152,7 +152,7 @@ impl Shared {
                 // Another name of a model that the server was started with.
                 if let Ok(served) = self.served(&model.name) {
                     let named = Some(Served { name, ..served.clone() });
-                    return self.standing(&served, named, preset, keep_alive).await;
+                    return self.preloaded(&served, named, preset, keep_alive).await;
                 }
                 let Some(shelf) = self.config.shelf.clone().filter(|_| self.loads_models()) else {
                     return Err(ServerError::ModelsFixed(name));
@@ -175,15 +175,15 @@ impl Shared {
     fn metered(
         &self,
         inner: Arc<dyn Caller>,
-        standing: Option<Arc<Residents>>,
+        preloaded: Option<Arc<Residents>>,
         in_use: Option<Use>,
     ) -> Arc<dyn Caller> {
         let (metrics, log_prompts) = (Arc::clone(&self.metrics), self.config.log_prompts);
-        Arc::new(Metered { inner, metrics, log_prompts, standing, _in_use: in_use })
+        Arc::new(Metered { inner, metrics, log_prompts, preloaded, _in_use: in_use })
     }
 
     /// The app that answers for a model that the server was started with, which stays loaded while that app lives.
-    async fn standing(
+    async fn preloaded(
         &self,
         served: &Served,
         named: Option<Served>,
@@ -232,22 +232,22 @@ impl Shared {
     }
 
     /// The name of a model that the server was started with, if a request means one, without an adapter.
-    pub fn standing_name(&self, model: &str) -> Option<String> {
+    pub fn preloaded_name(&self, model: &str) -> Option<String> {
         let served = served::served(self.fixed.models(), model).ok()?;
         Some(self.fixed.models().base_model(served.agent).to_owned())
     }
 
     /// Whether the model of this name is in memory; none if the server was not started with it.
     pub fn presence(&self, model: &str) -> Option<Presence> {
-        self.standing_name(model).map(|name| self.residents.presence(&name))
+        self.preloaded_name(model).map(|name| self.residents.presence(&name))
     }
 
     /// Unloads the model of this name as soon as no request uses it. False if it is not loaded, or was loaded at the start
     /// and never leaves.
     pub async fn unload(&self, model: &str) -> Result<bool> {
-        match self.standing_name(model) {
+        match self.preloaded_name(model) {
             Some(_) if !self.loads_models() => Ok(false),
-            Some(standing) => self.residents.unload_standing(&standing).await,
+            Some(preloaded) => self.residents.unload_preloaded(&preloaded).await,
             None => self.residents.unload(|known| matches_name(known, model)).await,
         }
     }

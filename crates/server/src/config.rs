@@ -11,7 +11,7 @@ use store::Postgres;
 
 use crate::keys::KeysFile;
 use crate::loading::KeepAlive;
-use crate::pulling::{Shelf, Standing};
+use crate::pulling::{Preloaded, Shelf};
 
 /// When models are loaded and unloaded while the server runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,7 +76,7 @@ pub struct Config {
     /// The models that could be served, if they can be fetched here.
     pub shelf: Option<Arc<dyn Shelf>>,
     /// The models that the server was started with, if they can leave memory.
-    pub standing: Option<Arc<dyn Standing>>,
+    pub preloaded: Option<Arc<dyn Preloaded>>,
     /// When models of the shelf are loaded on demand.
     pub load_models: LoadModels,
     /// How long a model that was loaded on demand stays after its last request, unless a request says.
@@ -119,7 +119,7 @@ impl Config {
             keep_prefixes: false,
             bench_runs: None,
             shelf: None,
-            standing: None,
+            preloaded: None,
             load_models: LoadModels::Alone,
             keep_alive: KeepAlive::For(Duration::from_mins(5)),
             max_load_waits: 32,

@@ -21,7 +21,7 @@ pub(crate) struct Metered<T: ?Sized> {
     /// True if prompts are written to the log.
     pub log_prompts: bool,
     /// Loads the models of the start again that have left, if this is their caller.
-    pub standing: Option<Arc<Residents>>,
+    pub preloaded: Option<Arc<Residents>>,
     /// The use of a model while this caller lives; it ends after the handle to the model is gone.
     pub _in_use: Option<Use>,
 }
@@ -29,7 +29,7 @@ pub(crate) struct Metered<T: ?Sized> {
 impl Metered<dyn Caller> {
     /// Uses the model of an agent, which is loaded again if it has left.
     async fn enter(&self, agent: Agent, step: &'static str) -> Result<Option<Use>, CallError> {
-        let Some(residents) = &self.standing else { return Ok(None) };
+        let Some(residents) = &self.preloaded else { return Ok(None) };
         let entered = residents.enter(self.inner.models().base_model(agent), None).await;
         entered.map_err(|error| CallError::Failed { step, reason: error.to_string() })
     }
@@ -205,7 +205,7 @@ mod tests {
             let writer = lines.clone();
             let log = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
             let inner: Arc<dyn Caller> = Arc::new(Scripted::new(100).answer("chat", "Yes."));
-            let caller = Metered { inner, metrics, log_prompts, standing: None, _in_use: None };
+            let caller = Metered { inner, metrics, log_prompts, preloaded: None, _in_use: None };
             let prompt = Prompt::new().system("Be brief.").user(Stability::Volatile, "Is it secret?");
             let reply = tracing::subscriber::with_default(log, || {
                 caller.call(Call::new(Agent::Responder, "chat", prompt, 5)).now_or_never()

@@ -59,7 +59,7 @@ pub trait Shelf: fmt::Debug + Send + Sync {
 }
 
 /// The language models that the server was started with. They leave memory and come back; what callers know of them stays.
-pub trait Standing: fmt::Debug + Send + Sync {
+pub trait Preloaded: fmt::Debug + Send + Sync {
     /// Their names, with the bytes that each takes.
     fn models(&self) -> Vec<(String, u64)>;
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 use calls::{Agent, BoxFuture, Call, CallError, Caller, ModelDetails, ModelInfo, Reply, Sampling, Scripted, Tokens};
 use serde_json::{Value, json};
 use server::{
-    Config, Given, KeepAlive, Keys, KeysFile, LoadModels, Preset, PullProgress, Refused, Shelf, ShelfModel, Standing,
+    Config, Given, KeepAlive, Keys, KeysFile, LoadModels, Preloaded, Preset, PullProgress, Refused, Shelf, ShelfModel,
 };
 use tempfile::TempDir;
 
@@ -702,7 +702,7 @@ impl Start {
     }
 }
 
-impl Standing for Start {
+impl Preloaded for Start {
     fn models(&self) -> Vec<(String, u64)> {
         vec![("scripted".to_owned(), 4 * GIB)]
     }
@@ -728,10 +728,10 @@ impl Standing for Start {
 }
 
 fn started(machine: &Arc<Machine>, start: &Arc<Start>, change: impl FnOnce(&mut Config)) -> Host {
-    let (shelf, standing) = (Arc::clone(machine), Arc::clone(start));
+    let (shelf, preloaded) = (Arc::clone(machine), Arc::clone(start));
     Host::with(Arc::new(says("I was here.").answer("ollama", "I was here.")), |config| {
         config.shelf = Some(shelf);
-        config.standing = Some(standing);
+        config.preloaded = Some(preloaded);
         config.keep_alive = KeepAlive::Forever;
         change(config);
     })
@@ -790,11 +790,11 @@ fn a_model_of_the_start_leaves_when_it_is_unloaded_and_comes_back_with_its_next_
 fn what_asks_the_agents_loads_a_model_of_the_start_again() {
     let machine = Machine::new();
     let start = Start::on(&machine);
-    let (shelf, standing) = (Arc::clone(&machine), Arc::clone(&start));
+    let (shelf, preloaded) = (Arc::clone(&machine), Arc::clone(&start));
     let script = Scripted::new(CONTEXT_TOKENS).answer("answer", "A storm broke the wall.");
     let host = Host::with(Arc::new(script), |config| {
         config.shelf = Some(shelf);
-        config.standing = Some(standing);
+        config.preloaded = Some(preloaded);
     });
     host.post("/v1/shelf/unload", &json!({ "model": "scripted" }));
     host.corpus("pell", &[("wall.txt", "In November a storm broke the harbour wall near Pell.")]);

@@ -177,7 +177,7 @@ async fn receive(mut form: Multipart, folder: &TempDir, app: &App) -> Result<Rec
         }
         let place = temporary_name(files.len(), &name);
         let mut chunk = with_read_timeout(field.chunk(), app).await?.map_err(|error| form_error(&error, app))?;
-        // Not stored in vain: what follows is checked when it is read.
+        // A file of an unknown kind is refused before it is stored; its content is checked when it is read.
         if Kind::of(FilePath::new(&name)).is_none() && !chunk.as_ref().is_some_and(|chunk| begins_as_text(chunk)) {
             refused.push(FailedFile { name, reason: Cause::UnknownKind.to_string() });
             continue;

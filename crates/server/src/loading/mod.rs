@@ -8,7 +8,7 @@
 //! * Nothing is unloaded for a model that would not fit even then.
 
 mod keep_alive;
-mod standing;
+mod preloaded;
 mod uses;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,7 +19,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio::time::{Instant as Moment, sleep_until};
 
 pub use keep_alive::KeepAlive;
-use standing::StandingModels;
+use preloaded::PreloadedModels;
 pub(crate) use uses::Use;
 use uses::Uses;
 
@@ -81,7 +81,7 @@ pub(crate) struct Residents {
     shelf: Option<Arc<dyn Shelf>>,
     /// The caller of the models that the server was started with.
     fixed: Arc<dyn Caller>,
-    standing: Arc<StandingModels>,
+    preloaded: Arc<PreloadedModels>,
     loaded: Mutex<Vec<Resident>>,
     /// Held while a model is loaded; first come, first served.
     turn: Arc<tokio::sync::Mutex<()>>,
@@ -105,12 +105,23 @@ pub(crate) struct Room {
 
 impl Residents {
     pub fn new(fixed: Arc<dyn Caller>, config: &Config) -> Arc<Residents> {
-        let (shelf, standing) = (config.shelf.clone(), StandingModels::new(config.standing.clone()));
+        let (shelf, preloaded) = (config.shelf.clone(), PreloadedModels::new(config.preloaded.clone()));
         let (max_waiting, keep_alive) = (config.max_load_waits, config.keep_alive);
         let (turn, waiting) = (Arc::default(), Semaphore::new(max_waiting));
         let (loaded, changes) = (Mutex::default(), watch::Sender::new(0));
         let leaving = tokio::sync::Mutex::default();
-        Arc::new(Residents { shelf, fixed, standing, loaded, turn, waiting, max_waiting, keep_alive, leaving, changes })
+        Arc::new(Residents {
+            shelf,
+            fixed,
+            preloaded,
+            loaded,
+            turn,
+            waiting,
+            max_waiting,
+            keep_alive,
+            leaving,
+            changes,
+        })
     }
 
     /// Uses a model that the server was started with, after loading it again if it has left; no use if it never leaves.
@@ -118,8 +129,8 @@ impl Residents {
     /// # Errors
     /// [`ServerError::NoRoom`] if it does not fit any more, and [`ServerError::Load`] if it cannot be loaded.
     pub async fn enter(&self, name: &str, keep_alive: Option<KeepAlive>) -> Result<Option<Use>> {
-        let Some(index) = self.standing.find(|known| known == name) else { return Ok(None) };
-        let begin = || self.standing.begin(index, keep_alive, self.changes.clone());
+        let Some(index) = self.preloaded.find(|known| known == name) else { return Ok(None) };
+        let begin = || self.preloaded.begin(index, keep_alive, self.changes.clone());
         loop {
             if let Some(begun) = begin() {
                 return Ok(Some(begun));
@@ -128,13 +139,13 @@ impl Residents {
             if let Some(begun) = begin() {
                 return Ok(Some(begun));
             }
-            let (name, needed) = self.standing.described(index);
+            let (name, needed) = self.preloaded.described(index);
             self.make_room(&name, needed).await?;
-            let standing = Arc::clone(&self.standing);
-            // The load goes on if the client disconnects.
+            let preloaded = Arc::clone(&self.preloaded);
+            // The load continues if the client disconnects.
             let load = move || {
                 let _turn = turn;
-                standing.load(index)
+                preloaded.load(index)
             };
             run_blocking(load).await?;
         }
@@ -142,7 +153,7 @@ impl Residents {
 
     /// Whether a model of the start is in memory.
     pub fn presence(&self, name: &str) -> Presence {
-        self.standing.presence(name)
+        self.preloaded.presence(name)
     }
 
     /// The caller of the models that the server was started with.
@@ -240,15 +251,15 @@ impl Residents {
                 return Ok(());
             }
             let on_demand: u64 = self.lock().iter().map(|resident| resident.memory_bytes).sum();
-            let unloadable = on_demand + self.standing.bytes(false);
+            let unloadable = on_demand + self.preloaded.bytes(false);
             if needed > free.saturating_add(unloadable) {
                 let model = model.to_owned();
                 return Err(ServerError::NoRoom { model, needed, free: free.saturating_add(unloadable) });
             }
             if let Some(idle) = self.take_oldest_idle() {
                 self.give_back(idle).await?;
-            } else if let Some(idle) = self.standing.oldest_idle() {
-                self.give_standing_back(idle).await?;
+            } else if let Some(idle) = self.preloaded.oldest_idle() {
+                self.release_preloaded(idle).await?;
             } else {
                 drop(leaving);
                 drop(changes.changed().await);
@@ -280,11 +291,11 @@ impl Residents {
     }
 
     /// Unloads a model that the server was started with as soon as no request uses it; false if it never leaves.
-    pub async fn unload_standing(&self, name: &str) -> Result<bool> {
+    pub async fn unload_preloaded(&self, name: &str) -> Result<bool> {
         let _leaving = self.leaving.lock().await;
-        let Some(index) = self.standing.find(|known| known == name) else { return Ok(false) };
-        self.standing.expire_when_idle(index);
-        self.give_standing_back(index).await?;
+        let Some(index) = self.preloaded.find(|known| known == name) else { return Ok(false) };
+        self.preloaded.expire_when_idle(index);
+        self.release_preloaded(index).await?;
         Ok(true)
     }
 
@@ -299,12 +310,12 @@ impl Residents {
             for resident in expired {
                 note(self.give_back(resident).await);
             }
-            for index in self.standing.expired(now) {
-                note(self.give_standing_back(index).await);
+            for index in self.preloaded.expired(now) {
+                note(self.release_preloaded(index).await);
             }
             drop(leaving);
             let next = self.lock().iter().filter_map(|resident| resident.uses.idle_until()).min();
-            let next = next.into_iter().chain(self.standing.next_end()).min();
+            let next = next.into_iter().chain(self.preloaded.next_end()).min();
             tokio::select! {
                 changed = changes.changed() => drop(changed),
                 () = until(next) => {}
@@ -332,9 +343,9 @@ impl Residents {
     }
 
     /// Unloads a model of the start, unless it is used.
-    async fn give_standing_back(&self, index: usize) -> Result<()> {
-        let standing = Arc::clone(&self.standing);
-        run_blocking(move || standing.unload(index)).await
+    async fn release_preloaded(&self, index: usize) -> Result<()> {
+        let preloaded = Arc::clone(&self.preloaded);
+        run_blocking(move || preloaded.unload(index)).await
     }
 
     /// What the planner knows of memory now.
@@ -345,7 +356,7 @@ impl Residents {
         let idle = loaded.iter().filter(|resident| resident.uses.idle_since().is_some());
         Room {
             free: free.map(|free| free.saturating_sub(promised)),
-            idle: idle.map(|resident| resident.memory_bytes).sum::<u64>() + self.standing.bytes(true),
+            idle: idle.map(|resident| resident.memory_bytes).sum::<u64>() + self.preloaded.bytes(true),
         }
     }
 }

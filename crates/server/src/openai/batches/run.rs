@@ -52,7 +52,7 @@ pub(crate) fn resume(app: &App, tenant: &Arc<Tenant>) {
     }
 }
 
-/// The pause before a batch goes on whose replies could not be written.
+/// The pause before a batch whose replies could not be written resumes.
 const DISK_PAUSE: Duration = Duration::from_secs(10);
 
 /// Runs a batch in the background. While the disk is full or cannot be written to, it waits.

@@ -9,11 +9,11 @@ use tokio::sync::watch;
 use super::uses::{Use, Uses};
 use super::{KeepAlive, Presence};
 use crate::error::{Result, ServerError};
-use crate::pulling::Standing;
+use crate::pulling::Preloaded;
 
 /// The models by index.
-pub(super) struct StandingModels {
-    source: Option<Arc<dyn Standing>>,
+pub(super) struct PreloadedModels {
+    source: Option<Arc<dyn Preloaded>>,
     models: Mutex<Vec<Model>>,
 }
 
@@ -25,15 +25,15 @@ struct Model {
     is_loaded: bool,
 }
 
-impl StandingModels {
+impl PreloadedModels {
     /// All of them are loaded.
-    pub fn new(source: Option<Arc<dyn Standing>>) -> Arc<StandingModels> {
+    pub fn new(source: Option<Arc<dyn Preloaded>>) -> Arc<PreloadedModels> {
         let model = |(name, memory_bytes)| {
             let uses = Uses::new(KeepAlive::Forever);
             Model { name, memory_bytes, uses, is_loaded: true }
         };
         let models = source.iter().flat_map(|source| source.models()).map(model).collect();
-        Arc::new(StandingModels { source, models: Mutex::new(models) })
+        Arc::new(PreloadedModels { source, models: Mutex::new(models) })
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Model>> {

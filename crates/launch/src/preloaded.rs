@@ -14,7 +14,7 @@ use crate::memory_budget;
 use crate::plan::{Place, Plan};
 
 /// The language models of an engine, by index.
-pub struct StandingModels {
+pub struct PreloadedModels {
     engine: Engine,
     flags: ModelFlags,
     global: GlobalFlags,
@@ -25,18 +25,18 @@ pub struct StandingModels {
     is_cpu: bool,
 }
 
-impl std::fmt::Debug for StandingModels {
+impl std::fmt::Debug for PreloadedModels {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_list().entries(&self.footprints).finish()
     }
 }
 
-impl StandingModels {
+impl PreloadedModels {
     /// The models of an engine that was started with these flags.
     ///
     /// # Errors
     /// If their files cannot be read.
-    pub fn of(engine: &Engine, flags: &ModelFlags, global: &GlobalFlags) -> Result<StandingModels> {
+    pub fn of(engine: &Engine, flags: &ModelFlags, global: &GlobalFlags) -> Result<PreloadedModels> {
         let assigned = Assigned::of(flags)?;
         let mut footprints = Vec::new();
         for (typed, name) in assigned.models.iter().zip(engine.language_models()) {
@@ -49,7 +49,7 @@ impl StandingModels {
         // A GPU's memory decides otherwise.
         let kv_tokens = if device.is_cuda() { engine.kv_tokens() } else { kv_tokens };
         let (engine, flags, global, is_cpu) = (engine.clone(), flags.clone(), global.clone(), device.is_cpu());
-        Ok(StandingModels { engine, flags, global, footprints, kv_tokens, place, is_cpu })
+        Ok(PreloadedModels { engine, flags, global, footprints, kv_tokens, place, is_cpu })
     }
 
     /// The names of the models, with the bytes that each takes.
@@ -81,14 +81,14 @@ impl StandingModels {
     /// If it does not fit into the memory that is free now, or has changed since the start.
     pub fn load(&self, model: usize) -> Result<()> {
         let assigned = Assigned::of(&self.flags)?;
-        let (typed, standing) = (assigned.models[model], &self.footprints[model]);
+        let (typed, preloaded) = (assigned.models[model], &self.footprints[model]);
         let loading = || format!("cannot load {typed} again");
         let computing = Computing::of(&self.global)?;
-        memory_budget::check(&computing.device, std::slice::from_ref(standing), None, self.kv_tokens)?;
+        memory_budget::check(&computing.device, std::slice::from_ref(preloaded), None, self.kv_tokens)?;
         let path = path_of(typed, &self.global)?;
         let language =
             LanguageModel::load_on(&path, options(&self.flags), &*computing.backend).with_context(loading)?;
-        let adapters = adapters::of_model(&self.flags, &standing.0, &language, &self.global)?;
+        let adapters = adapters::of_model(&self.flags, &preloaded.0, &language, &self.global)?;
         self.engine.load_again(model, language, &adapters).with_context(loading)
     }
 }
