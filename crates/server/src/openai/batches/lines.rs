@@ -139,7 +139,7 @@ mod tests {
         assert_eq!(found, want);
         assert_eq!(lines[0].body.as_deref(), Ok(r#"{"input":"x"}"#));
         let reason = format!("it has {} bytes; at most 200 are read", long.len());
-        assert_eq!(lines[5].body.as_deref(), Err(reason.as_str()));
+        assert_eq!(lines[5].body.as_deref(), Err(&reason));
         assert!(read(b"\n \n", "/v1/embeddings", 200).is_err());
         let many = "{}\n".repeat(MAX_LINES + 1);
         assert!(read(many.as_bytes(), "/v1/embeddings", 200).is_err_and(|reason| reason.contains("50001 lines")));
