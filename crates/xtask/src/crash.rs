@@ -46,7 +46,8 @@ pub fn run(arguments: &[&str]) -> Result<ExitCode, String> {
         all_pass &= passes;
         let result = if passes { "passed" } else { "failed" };
         let of_test = lines.iter().filter(|line| REPORTED.iter().any(|start| line.starts_with(start)));
-        report += &format!("{package}: {result}\n{}", of_test.map(|line| format!("  {line}\n")).collect::<String>());
+        report.extend([package, ": ", result, "\n"]);
+        of_test.for_each(|line| report.extend(["  ", line, "\n"]));
     }
     if let Some(folder) = out {
         let file = folder.join("kills.txt");

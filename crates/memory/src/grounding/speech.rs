@@ -32,13 +32,12 @@ pub(super) fn speaker(text: &str, sentence: Range<usize>) -> Option<Speaker> {
     if words.iter().any(|word| is_third(&word.lower) && in_speech(word) == is_speech) {
         return None;
     }
-    let name = if is_speech { attributed(text, own, &pieces) } else { None };
-    Some(name.map_or(Speaker::Unknown, Speaker::Named))
+    Some(if is_speech { attributed(text, own, &pieces) } else { Speaker::Unknown })
 }
 
 /// The name that a paragraph with direct speech gives to its speaker: beside a verb such as "said", or, where that has "he" or
 /// "she" as its subject, the one name of the narration before it, if the sentence with that name has such a pronoun too.
-fn attributed(text: &str, paragraph: Range<usize>, pieces: &[Piece]) -> Option<Vec<String>> {
+fn attributed(text: &str, paragraph: Range<usize>, pieces: &[Piece]) -> Speaker {
     let known = names_inside_sentences(text);
     let own = &text[paragraph.clone()];
     for (at, piece) in pieces.iter().enumerate().filter(|(_, piece)| !piece.is_speech) {
@@ -51,28 +50,29 @@ fn attributed(text: &str, paragraph: Range<usize>, pieces: &[Piece]) -> Option<V
                 let before = pieces[..at].iter().rev().filter(|piece| !piece.is_speech);
                 let before = before.map(|piece| &own[piece.range.clone()]);
                 let earlier = narration_before(text, paragraph.start);
-                return before.chain(earlier).find_map(|narration| only_name(narration, gender, &known))?;
+                let named = before.chain(earlier).find_map(|narration| only_name(narration, gender, &known));
+                return named.unwrap_or(Speaker::Unknown);
             }
             let holds_subject = |name: &Vec<String>| name.contains(&subject.lower);
             let mut names = Values::read(narration, &|lower| known.contains(lower)).names.into_iter();
             if let Some(name) = names.find(holds_subject) {
-                return Some(name);
+                return Speaker::Named(name);
             }
         }
     }
-    None
+    Speaker::Unknown
 }
 
-/// The name of the last sentence of a narration that has one; `Some(None)` if it has several, or no pronoun of the gender.
-fn only_name(narration: &str, gender: &[&str], known: &HashSet<String>) -> Option<Option<Vec<String>>> {
+/// The name of the last sentence of a narration that has one; unknown if it has several, or no pronoun of the gender.
+fn only_name(narration: &str, gender: &[&str], known: &HashSet<String>) -> Option<Speaker> {
     sentences(narration).into_iter().rev().find_map(|range| {
         let sentence = &narration[range];
         let names = Values::read(sentence, &|lower| known.contains(lower)).names;
         let refers = || words(sentence).iter().any(|word| gender.contains(&word.lower.as_str()));
         match &names[..] {
             [] => None,
-            [name] if refers() => Some(Some(name.clone())),
-            _ => Some(None),
+            [name] if refers() => Some(Speaker::Named(name.clone())),
+            _ => Some(Speaker::Unknown),
         }
     })
 }
