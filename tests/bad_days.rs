@@ -65,7 +65,7 @@ fn a_server_without_room_on_the_disk_says_so_and_keeps_what_it_has() {
     assert_eq!((status, &full["error"]["code"]), (507, &json!("disk_full")), "{full}");
     assert_eq!(full["error"]["hint"], "free some space; nothing was lost");
     assert_eq!(files(&home.data().join("files")), all);
-    assert_eq!(files(&home.data().join("uploads")), [PathBuf::new(); 0]);
+    assert_eq!(files(&home.data().join("uploads")), Vec::<PathBuf>::new());
     let (status, full) = create("long", &"a".repeat(MAX_BLOCKS * 512));
     assert!(
         status == 400 && full["error"].as_str().unwrap().contains("model-names.json cannot be changed: "),
@@ -78,7 +78,7 @@ fn a_server_without_room_on_the_disk_says_so_and_keeps_what_it_has() {
     let bytes = ("application/octet-stream".to_owned(), vec![0; MAX_BLOCKS * 512 + 1]);
     let (status, full) = post(&serving, &digest, &bytes);
     assert!(status == 507 && full["error"].as_str().unwrap().contains("hint: free some space"), "{full}");
-    assert_eq!(files(&home.data().join("blobs")), [PathBuf::new(); 0]);
+    assert_eq!(files(&home.data().join("blobs")), Vec::<PathBuf>::new());
     // A smaller file fits.
     assert_eq!(post(&serving, "/v1/files", &form(1000)).0, 200);
     assert_eq!(create("plain", "Be plain.").0, 200);

@@ -65,7 +65,7 @@ fn a_model_is_not_unloaded_while_a_call_runs() {
     // The engine's thread waits at the first text.
     let on_text = Some(OnText::new(move |_| {
         let _ = begun.send(());
-        let _ = may_go_on.lock().unwrap().recv_timeout(Duration::from_secs(60));
+        let _ = may_go_on.lock().unwrap().recv_timeout(Duration::from_mins(1));
     }));
     let calling = std::thread::spawn({
         let engine = engine.clone();
