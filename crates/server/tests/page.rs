@@ -150,21 +150,6 @@ fn dropped_files_become_a_corpus_that_answers_at_once() {
     drop_files(&mut page, &[("letter.txt", "Dear Tom."), ("note.txt", "Rope.")]);
     page.until("they are added", &format!("{} === '3'", text("#count")));
     assert_eq!(host.get("/v1/corpora").json()["corpora"].as_array().map(Vec::len), Some(1));
-
-    // Files of one name, as from two folders: both are kept, and the second corpus of that title has a number.
-    for title in ["same and 1 other", "same and 1 other (2)"] {
-        page.value("location.hash = '#/new'");
-        page.until("the first screen is there", "!document.getElementById('new-view').hidden");
-        drop_files(&mut page, &[("same.txt", "The lamp is red."), ("same.txt", "The lamp is blue.")]);
-        page.until("a corpus is made", &format!("{} === {}", text("#corpus-title"), json!(title)));
-    }
-    let listed = || host.get("/v1/corpora/same-and-1-other-2/documents").json()["documents"].take();
-    eventually("both are read", || listed().as_array().map(Vec::len) == Some(2));
-    let documents = listed();
-    let mut names: Vec<&str> =
-        documents.as_array().unwrap().iter().map(|document| document["name"].as_str().unwrap()).collect();
-    names.sort_unstable();
-    assert_eq!(names, ["same (2).txt", "same.txt"]);
     assert_eq!(page.complaints, Vec::<String>::new());
 }
 
