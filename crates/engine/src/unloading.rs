@@ -1,4 +1,4 @@
-//! Language models that leave memory and come back. What callers' threads know of them stays, so that calls can be prepared and
+//! Language models that are unloaded and loaded again. What callers' threads know of them stays, so that calls can be prepared and
 //! described meanwhile.
 
 use std::time::Instant;

@@ -48,7 +48,7 @@ impl Backend {
         self.remote.as_deref().map_or(&self.engine as &dyn Caller, |remote| remote)
     }
 
-    /// The language models of this machine's engine, which leave memory and come back; none with an endpoint.
+    /// The language models of this machine's engine, which are unloaded and loaded again; none with an endpoint.
     ///
     /// # Errors
     /// If their files cannot be read.

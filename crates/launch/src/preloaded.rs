@@ -1,4 +1,4 @@
-//! The language models that an engine was started with: each leaves memory and comes back.
+//! The language models that an engine was started with: each can be unloaded and loaded again.
 
 use anyhow::{Context, Result};
 use engine::Engine;

@@ -47,7 +47,7 @@ pub(crate) struct Shared {
 
 /// What all requests share.
 pub(crate) struct Core {
-    /// The models that the server was started with; one that has left comes back with its next call.
+    /// The models that the server was started with; one that was unloaded is loaded again for its next call.
     pub fixed: Arc<dyn Caller>,
     pub residents: Arc<Residents>,
     pub embedder: Arc<dyn Embedder>,

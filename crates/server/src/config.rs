@@ -75,7 +75,7 @@ pub struct Config {
     pub bench_runs: Option<PathBuf>,
     /// The models that could be served, if they can be fetched here.
     pub shelf: Option<Arc<dyn Shelf>>,
-    /// The models that the server was started with, if they can leave memory.
+    /// The models that the server was started with, if they can be unloaded.
     pub preloaded: Option<Arc<dyn Preloaded>>,
     /// When models of the shelf are loaded on demand.
     pub load_models: LoadModels,

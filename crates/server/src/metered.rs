@@ -27,7 +27,7 @@ pub(crate) struct Metered<T: ?Sized> {
 }
 
 impl Metered<dyn Caller> {
-    /// Uses the model of an agent, which is loaded again if it has left.
+    /// Uses the model of an agent, which is loaded again if it was unloaded.
     async fn enter(&self, agent: Agent, step: &'static str) -> Result<Option<Use>, CallError> {
         let Some(residents) = &self.preloaded else { return Ok(None) };
         let entered = residents.enter(self.inner.models().base_model(agent), None).await;

@@ -58,7 +58,7 @@ pub trait Shelf: fmt::Debug + Send + Sync {
     fn blob(&self, sha256: &str) -> PathBuf;
 }
 
-/// The language models that the server was started with. They leave memory and come back; what callers know of them stays.
+/// The language models that the server was started with. They are unloaded and loaded again; what callers know of them stays.
 pub trait Preloaded: fmt::Debug + Send + Sync {
     /// Their names, with the bytes that each takes.
     fn models(&self) -> Vec<(String, u64)>;

@@ -1,5 +1,5 @@
-//! Language models that are loaded on demand beside those that the server was started with, and leave again. Those of the start
-//! leave too, and come back.
+//! Language models that are loaded on demand beside those that the server was started with, and unloaded again. Those of the start
+//! are too.
 //!
 //! # Invariants
 //! * One model is loaded at a time, and each by one request: others that name it wait for that load.
@@ -124,7 +124,7 @@ impl Residents {
         })
     }
 
-    /// Uses a model that the server was started with, after loading it again if it has left; no use if it never leaves.
+    /// Uses a model that the server was started with, after loading it again if it was unloaded; no use if it is never unloaded.
     ///
     /// # Errors
     /// [`ServerError::NoRoom`] if it does not fit any more, and [`ServerError::Load`] if it cannot be loaded.

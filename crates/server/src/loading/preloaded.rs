@@ -1,5 +1,5 @@
 //! The models that the server was started with: which are in memory, and how they are used. They stay unless a request's
-//! `keep_alive`, an unload or the planner has them leave, and come back with the next call.
+//! `keep_alive`, an unload or the planner unloads them, and the next call loads them again.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
