@@ -33,6 +33,7 @@ use args::{Args, Ask, Command, Ingest, Mcp, Serve, Train};
 static MEMORY: kernels::memory::LargePages = kernels::memory::LargePages;
 
 fn main() -> ExitCode {
+    kernels::memory::limit_heaps();
     if let Some(arguments) = bench::arguments() {
         return bench::run(&arguments).unwrap_or_else(|error| failure::report(&error));
     }

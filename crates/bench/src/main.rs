@@ -21,6 +21,7 @@ use args::{Args, Command};
 static MEMORY: kernels::memory::LargePages = kernels::memory::LargePages;
 
 fn main() -> ExitCode {
+    kernels::memory::limit_heaps();
     let args: Args = match config_file::parse(Args::command(), Sections::Ignored) {
         Ok(args) => args,
         Err(error) => return failure::report(&error),
