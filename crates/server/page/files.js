@@ -1,6 +1,6 @@
 // Documents: dropping them, the jobs that read them, and their list.
 
-import { $, brief, button, chosen, confirmed, counted, el, events, get, lasting, path, send, tell, tellDone } from "./core.js";
+import { $, brief, button, chosen, confirmed, counted, el, events, get, lasting, path, say, send, tell, tellDone } from "./core.js";
 import { openDocument } from "./source.js";
 
 const MAX_TITLE = 80;
@@ -85,9 +85,11 @@ function unused(text, end, taken) {
   }
 }
 
-/** Sends files in batches; each batch is a job. What the server refuses of a batch is shown, and the others continue. */
-export async function upload(files) {
-  const corpus = chosen.corpus;
+/**
+ * Sends files to a corpus in batches; each batch is a job. What the server refuses of a batch is shown, and the others continue.
+ * Leaving the corpus stops nothing; only its jobs are no longer displayed.
+ */
+export async function upload(files, corpus) {
   const batches = [];
   let bytes = Infinity;
   for (const one of distinct(files)) {
@@ -106,7 +108,8 @@ export async function upload(files) {
       const job = await (await send("POST", path("/documents", corpus), form)).json();
       if (chosen.corpus === corpus) tell(follow)(job);
     } catch (error) {
-      refused(batch, error.message);
+      if (chosen.corpus === corpus) refused(batch, error.message);
+      else say(`${counted(batch.length, "file")} could not be added to another corpus. ${error.message}`);
     }
   }
   $("sending").textContent = "";
@@ -116,9 +119,15 @@ export async function upload(files) {
 function refused(batch, reason) {
   const id = `refused-${Date.now()}-${Math.random()}`;
   const state = { id, status: "failed", files: [], added: [], unread: batch.map(({ name }) => ({ name, reason })), error: reason };
-  jobs.set(id, { state, view: el("li", { className: "job" }) });
-  $("jobs").append(jobs.get(id).view);
-  drawJob(jobs.get(id));
+  drawJob(listJob(state));
+}
+
+function listJob(state) {
+  const job = { state, view: el("li", { className: "job" }), begun: null };
+  jobs.get(state.id)?.view.remove();
+  jobs.set(state.id, job);
+  $("jobs").append(job.view);
+  return job;
 }
 
 /** Shows the jobs of the corpus. */
@@ -126,18 +135,17 @@ export async function showJobs() {
   jobs.clear();
   $("jobs").replaceChildren();
   drawStrip();
+  const corpus = chosen.corpus;
   const found = await get("/v1/jobs");
   for (const job of found.jobs) {
-    if (job.corpus === chosen.corpus && (job.status !== "done" || job.unread.length)) tell(follow)(job);
+    if (job.corpus === corpus && corpus === chosen.corpus && (job.status !== "done" || job.unread.length)) tell(follow)(job);
   }
 }
 
 // Displays a job until it has ended.
 async function follow(state) {
   const corpus = state.corpus;
-  const job = { state, view: el("li", { className: "job" }), begun: null };
-  jobs.set(state.id, job);
-  $("jobs").append(job.view);
+  const job = listJob(state);
   drawJob(job);
   let read = 0;
   for await (const [, next] of events(await send("GET", `/v1/jobs/${state.id}/events`))) {
@@ -150,6 +158,7 @@ async function follow(state) {
       await showDocuments();
     }
   }
+  if (chosen.corpus !== corpus) return;
   await showDocuments();
   changed();
   if (job.state.status === "done" && !job.state.unread.length) dismiss(job);
@@ -240,6 +249,7 @@ function drawStrip() {
 /** Reads the list of documents and shows it. */
 export async function showDocuments() {
   const corpus = chosen.corpus;
+  if (!corpus) return;
   const found = await get(path("/documents"));
   if (chosen.corpus !== corpus) return;
   documents = found.documents;

@@ -102,7 +102,9 @@ async function choose(name) {
   drawCorpora();
   forgetGraph();
   await showThread(null);
-  await Promise.all([showDocuments(), showThreads(), showJobs()]);
+  // Documents are listed after the jobs: a job that is no longer listed has its documents in the list.
+  const lists = [async () => { await showJobs(); await showDocuments(); }, showThreads];
+  if (chosen.corpus === name) await Promise.all(lists.map((list) => list()));
 }
 
 function title(text) {
@@ -115,17 +117,19 @@ function title(text) {
 async function add(found) {
   const files = await found;
   if (!files.length) throw new Error("There are no files in it.");
-  if (!chosen.corpus) {
-    const made = await (await send("POST", "/v1/corpora", { title: brief(titleOf(files, corpora.map(({ title }) => title)), 120) })).json();
-    await listCorpora();
-    const question = $("question").value.trim();
-    location.hash = `#/c/${encodeURIComponent(made.name)}/ask`;
-    await choose(made.name);
-    show("ask");
-    await upload(files);
-    if (question) await ask();
-    else $("question").focus();
-  } else await upload(files);
+  if (chosen.corpus) return upload(files, chosen.corpus);
+  const made = await (await send("POST", "/v1/corpora", { title: brief(titleOf(files, corpora.map(({ title }) => title)), 120) })).json();
+  const question = $("question").value.trim();
+  // The files arrive even if the user opens another view meanwhile.
+  const sent = upload(files, made.name);
+  await listCorpora();
+  location.hash = `#/c/${encodeURIComponent(made.name)}/ask`;
+  await choose(made.name);
+  show("ask");
+  await sent;
+  if (chosen.corpus !== made.name) return;
+  if (question) await ask();
+  else $("question").focus();
 }
 
 function readyDrop() {

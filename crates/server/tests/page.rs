@@ -154,6 +154,35 @@ fn dropped_files_become_a_corpus_that_answers_at_once() {
 }
 
 #[test]
+fn dropped_files_of_one_name_are_kept_apart_and_arrive_if_the_user_leaves() {
+    let host = Host::new(asked());
+    let Some(mut page) = browse(&host, "") else { return };
+    let titles = || {
+        let listed = host.get("/v1/corpora").json()["corpora"].take();
+        listed.as_array().map_or(Vec::new(), |all| all.iter().map(|corpus| corpus["title"].clone()).collect())
+    };
+    // The first screen is opened again as soon as each corpus exists.
+    for count in 1..=2 {
+        page.until("the first screen is there", "!document.getElementById('new-view').hidden");
+        drop_files(&mut page, &[("same.txt", "The lamp is red."), ("same.txt", "The lamp is blue.")]);
+        eventually("a corpus is made", || titles().len() == count);
+        page.value("location.hash = '#/operations'");
+        page.value("location.hash = '#/new'");
+    }
+    assert_eq!(titles(), ["same and 1 other", "same and 1 other (2)"]);
+    for name in ["same-and-1-other", "same-and-1-other-2"] {
+        let listed = || host.get(&format!("/v1/corpora/{name}/documents")).json()["documents"].take();
+        eventually("both are read", || listed().as_array().map(Vec::len) == Some(2));
+        let documents = listed();
+        let mut names: Vec<_> =
+            documents.as_array().unwrap().iter().filter_map(|document| document["name"].as_str()).collect();
+        names.sort_unstable();
+        assert_eq!(names, ["same (2).txt", "same.txt"]);
+    }
+    assert_eq!(page.complaints, Vec::<String>::new());
+}
+
+#[test]
 fn an_answer_shows_its_verdicts_and_opens_its_sources() {
     let host = told();
     let Some(mut page) = page(&host, "a", "ask") else { return };
