@@ -54,7 +54,7 @@ const asMarkdown = ({ title, text, saved }) => [`# ${title}`, text, saved ? `${s
 
 async function addToSources(note) {
   const name = `${note.title.replace(/[\\/:]/g, " ").trim()}.md`;
-  await upload([{ file: new File([asMarkdown(note)], name, { type: "text/markdown" }), name }]);
+  await upload([{ file: new File([asMarkdown(note)], name, { type: "text/markdown" }), name }], chosen.corpus);
   tellDone(`${name} is being added to the sources.`);
 }
 

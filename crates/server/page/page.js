@@ -118,6 +118,8 @@ async function add(found) {
   const files = await found;
   if (!files.length) throw new Error("There are no files in it.");
   if (chosen.corpus) return upload(files, chosen.corpus);
+  // The titles in use: the list that is shown may be older than the last corpus.
+  await listCorpora();
   const made = await (await send("POST", "/v1/corpora", { title: brief(titleOf(files, corpora.map(({ title }) => title)), 120) })).json();
   const question = $("question").value.trim();
   // The files arrive even if the user opens another view meanwhile.

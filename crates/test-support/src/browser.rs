@@ -76,7 +76,7 @@ impl Browser {
         let started = Instant::now();
         while self.value(expression) != true {
             let shown = || "document.body.innerText";
-            assert!(started.elapsed() < Duration::from_mins(10), "{what}: {}", self.value(shown()));
+            assert!(started.elapsed() < Duration::from_mins(2), "{what}: {}", self.value(shown()));
             thread::sleep(Duration::from_millis(50));
         }
     }
