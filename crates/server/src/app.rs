@@ -16,7 +16,6 @@ use crate::keys::KeysFile;
 use crate::loading::{KeepAlive, Presence, Resident, Residents, Use};
 use crate::metered::Metered;
 use crate::metrics::Metrics;
-use crate::ollama::blobs::sweep;
 use crate::permits::Admission;
 use crate::pulling::{Given, Meant, Preset, Pulling, find_meant};
 use crate::rate::Rate;
@@ -87,11 +86,6 @@ impl Shared {
             preloaded: None,
             _in_use: None,
         };
-        if let Some(folder) = config.shelf.as_ref().and_then(|shelf| Some(shelf.blob("").parent()?.to_owned()))
-            && let Err(error) = sweep(&folder)
-        {
-            tracing::warn!(%error, "cannot delete uploads that a previous server left");
-        }
         let core = Arc::new(Core {
             fixed: Arc::clone(&caller),
             residents,

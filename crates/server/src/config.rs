@@ -10,7 +10,7 @@ use sources::PdfChild;
 use store::Postgres;
 
 use crate::keys::KeysFile;
-use crate::loading::KeepAlive;
+use crate::loading::keep_alive::KeepAlive;
 use crate::pulling::{Preloaded, Shelf};
 
 /// When models are loaded and unloaded while the server runs.

@@ -12,9 +12,9 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::app::App;
-use crate::corpora::CurrentTenant;
 use crate::error::{Result, ServerError};
 use crate::history::SAMPLE_EVERY;
+use crate::tenant::CurrentTenant;
 
 pub(crate) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(show)).routes(routes!(history))

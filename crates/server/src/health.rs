@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 
 use crate::app::App;
 use crate::blocking::run_blocking;
-use crate::corpora::CurrentTenant;
 use crate::error::{Result, ServerError};
+use crate::tenant::CurrentTenant;
 use crate::{engine, openai, status};
 
 /// GET /health: the process answers.

@@ -8,9 +8,9 @@ use utoipa_axum::routes;
 
 use crate::app::App;
 use crate::blocking::run_blocking;
-use crate::corpora::CurrentTenant;
 use crate::error::{Result, ServerError};
 use crate::keys::KeysFile;
+use crate::tenant::CurrentTenant;
 
 pub(crate) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(keys)).routes(routes!(settings))

@@ -14,6 +14,7 @@ use crate::config::Config;
 use crate::connections::accept;
 use crate::corpora::resume_interrupted;
 use crate::error::{Result, ServerError};
+use crate::ollama::blobs::delete_abandoned;
 use crate::openai::resume_batches;
 use crate::router::router;
 use crate::{engine, mcp, status};
@@ -38,7 +39,7 @@ impl Server {
     /// [`ServerError::EngineEnded`] if the engine has ended.
     pub async fn serve(self, listener: TcpListener, stop: impl Future<Output = ()> + Send + 'static) -> Result<()> {
         let app = self.app;
-        resume_jobs(&app);
+        recover(&app);
         let open = GracefulShutdown::new();
         let outcome = tokio::select! {
             never = accept(listener, router(&app), app.config.read_timeout, &open) => match never {},
@@ -61,13 +62,14 @@ impl Server {
     /// # Errors
     /// If the client does not speak MCP.
     pub async fn serve_stdio(self) -> Result<()> {
-        resume_jobs(&self.app);
+        recover(&self.app);
         mcp::over_stdio(&self.app).await
     }
 }
 
-/// Resumes the jobs and batches that earlier servers left unfinished.
-fn resume_jobs(app: &App) {
+/// Resumes the jobs and batches that earlier servers left unfinished, and deletes unfinished uploads of models.
+fn recover(app: &App) {
+    delete_abandoned(&app.config);
     for tenant in app.tenants.all() {
         resume_interrupted(app, &tenant);
         resume_batches(app, &tenant);

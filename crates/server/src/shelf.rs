@@ -14,13 +14,12 @@ use utoipa_axum::routes;
 use crate::app::{App, since_1970};
 use crate::blocking::run_blocking;
 use crate::body::Body;
-use crate::corpora::CurrentTenant;
 use crate::error::{Result, ServerError};
 use crate::loading::{KeepAlive, Presence, Resident, Room};
 use crate::openai::names;
 use crate::pulling::{PullProgress, Shelf, ShelfModel};
 use crate::stream::{Framing, Sink, respond};
-use crate::tenant::Tenant;
+use crate::tenant::{CurrentTenant, Tenant};
 use crate::time::rfc3339;
 
 pub(crate) fn routes() -> OpenApiRouter<App> {

@@ -10,10 +10,14 @@ use store::{Corpora, private};
 use tokio::sync::OwnedMutexGuard;
 
 use crate::config::Config;
-use crate::corpora::{Jobs, Threads, Traces};
+use crate::corpora::jobs::list::Jobs;
+use crate::corpora::thread::Threads;
+use crate::corpora::trace_list::Traces;
 use crate::error::{Result, ServerError};
 use crate::keys::KeysFile;
-use crate::openai::{Batches, Files, Responses};
+use crate::openai::batches::kept::Batches;
+use crate::openai::responses::kept::Responses;
+use crate::openai::stored_files::Files;
 use crate::uploads::Uploads;
 
 /// The tenant of a request.

@@ -20,10 +20,10 @@ use utoipa_axum::routes;
 
 use crate::admission::AdmittedJson;
 use crate::app::App;
-use crate::corpora::CurrentTenant;
 use crate::error::{Result, ServerError};
 use crate::recall::{Address, find};
 use crate::stream::{Framing, respond};
+use crate::tenant::CurrentTenant;
 use error::in_anthropics_form;
 use reply::Generation;
 use request::MessagesRequest;

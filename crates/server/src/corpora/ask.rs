@@ -16,15 +16,15 @@ use utoipa::ToSchema;
 
 use super::answered::Answered;
 use super::ready::prepare;
+use super::settings::{default_settings, method};
 use super::thread::Place;
-use super::{CurrentTenant, default_settings, method};
 use crate::admission::AdmittedJson;
 use crate::app::{App, fresh_id, random};
 use crate::blocking::{run_blocking, run_on_thread};
 use crate::error::{Result, ServerError};
 use crate::openai::params::in_range;
 use crate::stream::{Framing, respond};
-use crate::tenant::Tenant;
+use crate::tenant::{CurrentTenant, Tenant};
 
 /// A question and its settings; defaults are those of the command line.
 #[derive(Debug, Default, Deserialize, ToSchema)]

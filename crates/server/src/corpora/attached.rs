@@ -14,7 +14,7 @@ use super::ingest::{check_corpus, temporary_name};
 pub(crate) use super::jobs::Progress;
 use super::jobs::{Job, Upload, start};
 use super::kept;
-use super::method;
+use super::settings::method;
 use crate::app::{App, since_1970};
 use crate::blocking::run_blocking;
 use crate::error::{Result, ServerError};

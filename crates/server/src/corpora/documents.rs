@@ -10,11 +10,11 @@ use store::{Corpus, DocId, Document, Layer, Passage};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::{CurrentTenant, attachment, notes, questions};
+use super::{attachment, notes, questions};
 use crate::app::App;
 use crate::blocking::run_blocking;
 use crate::error::{Result, ServerError};
-use crate::tenant::Tenant;
+use crate::tenant::{CurrentTenant, Tenant};
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(list)).routes(routes!(show, remove))

@@ -15,10 +15,10 @@ use serde_json::Value;
 use store::DocId;
 use utoipa::IntoParams;
 
-use super::CurrentTenant;
 use crate::blocking::run_blocking;
 use crate::body::Params;
 use crate::error::{Result, ServerError};
+use crate::tenant::CurrentTenant;
 
 /// Which graph, and which part of it.
 #[derive(Debug, Deserialize, IntoParams)]

@@ -19,12 +19,12 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::jobs::{FailedFile, Job, Upload, start};
-use super::{CurrentTenant, method};
+use super::settings::method;
 use crate::app::App;
 use crate::body::{Body, with_read_timeout};
 use crate::config::Config;
 use crate::error::{Result, ServerError};
-use crate::tenant::Tenant;
+use crate::tenant::{CurrentTenant, Tenant};
 
 pub(super) fn routes(config: &Config) -> OpenApiRouter<App> {
     let uploads = OpenApiRouter::new().routes(routes!(upload));

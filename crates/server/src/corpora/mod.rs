@@ -7,16 +7,16 @@ mod attachment;
 mod documents;
 mod graph;
 mod ingest;
-mod jobs;
+pub(crate) mod jobs;
 mod kept;
 mod notes;
 mod questions;
 mod ready;
 mod search;
 mod settings;
-mod thread;
+pub(crate) mod thread;
 mod threads;
-mod trace_list;
+pub(crate) mod trace_list;
 mod traces;
 
 pub(crate) use ask::{AskRequest, Watch, answer};
@@ -24,10 +24,8 @@ pub(crate) use documents::{document_paths, list_documents, read_document, remove
 pub(crate) use ingest::{
     TextUpload, create_file, file_name, form_error, ingest_text, read_field, start_preparation, too_large,
 };
-pub(crate) use jobs::{CancelOnDrop, Job, Jobs, resume_interrupted};
+pub(crate) use jobs::{CancelOnDrop, Job, resume_interrupted};
 pub(crate) use search::{SearchRequest, search_pages};
-pub(crate) use thread::Threads;
-pub(crate) use trace_list::Traces;
 
 use std::sync::Arc;
 
@@ -46,10 +44,7 @@ use crate::blocking::run_blocking;
 use crate::body::Body;
 use crate::config::Config;
 use crate::error::{Result, ServerError};
-use crate::tenant::Tenant;
-
-pub(crate) use crate::tenant::CurrentTenant;
-pub(crate) use settings::{default_settings, method};
+use crate::tenant::{CurrentTenant, Tenant};
 
 pub(crate) fn routes(config: &Config) -> OpenApiRouter<App> {
     OpenApiRouter::new()

@@ -12,14 +12,13 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::CurrentTenant;
 use super::kept::{self, Record};
 use super::thread::{cites, title_of};
 use crate::app::{App, fresh_id, since_1970};
 use crate::blocking::run_blocking;
 use crate::body::Body;
 use crate::error::{Result, ServerError};
-use crate::tenant::Tenant;
+use crate::tenant::{CurrentTenant, Tenant};
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(list, create)).routes(routes!(change, remove))

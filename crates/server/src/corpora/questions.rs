@@ -14,10 +14,11 @@ use store::{Corpus, private};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::{CurrentTenant, default_settings};
+use super::settings::default_settings;
 use crate::app::{App, random};
 use crate::blocking::{run_blocking, run_on_thread};
 use crate::error::{Result, ServerError};
+use crate::tenant::CurrentTenant;
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(show, make))

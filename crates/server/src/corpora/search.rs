@@ -11,13 +11,12 @@ use serde_json::{Value, json};
 use store::{Corpus, Hit};
 use utoipa::ToSchema;
 
-use super::CurrentTenant;
 use super::ready::prepare;
 use crate::admission::AdmittedJson;
 use crate::app::{App, random};
 use crate::blocking::run_on_thread;
 use crate::error::{Result, ServerError};
-use crate::tenant::Tenant;
+use crate::tenant::{CurrentTenant, Tenant};
 
 /// A search request.
 #[derive(Debug, Deserialize, ToSchema)]

@@ -15,14 +15,13 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::CurrentTenant;
 use super::kept;
 use super::thread::{Thread, Threads, checked_title, now};
 use crate::app::{App, fresh_id};
 use crate::blocking::run_blocking;
 use crate::body::{Body, Params};
 use crate::error::{Result, ServerError};
-use crate::tenant::Tenant;
+use crate::tenant::{CurrentTenant, Tenant};
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(list, create, remove_all)).routes(routes!(show, rename, remove))

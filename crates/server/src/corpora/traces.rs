@@ -5,8 +5,8 @@ use axum::extract::Path;
 use axum::http::header;
 use axum::response::IntoResponse;
 
-use super::CurrentTenant;
 use crate::error::{Result, ServerError};
+use crate::tenant::CurrentTenant;
 
 /// Show all calls and searches of an answer.
 #[utoipa::path(get, path = "/v1/traces/{trace}", tag = "Memory", params(("trace" = String, Path)),

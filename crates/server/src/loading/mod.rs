@@ -7,7 +7,7 @@
 //! * The memory of an unloaded model has been given back before the next one is loaded.
 //! * Nothing is unloaded for a model that would not fit even then.
 
-mod keep_alive;
+pub(crate) mod keep_alive;
 mod preloaded;
 mod uses;
 

@@ -6,8 +6,9 @@ use std::time::Instant;
 
 use tokio::sync::watch;
 
+use super::Presence;
+use super::keep_alive::KeepAlive;
 use super::uses::{Use, Uses};
-use super::{KeepAlive, Presence};
 use crate::error::{Result, ServerError};
 use crate::pulling::Preloaded;
 

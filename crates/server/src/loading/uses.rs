@@ -5,7 +5,8 @@ use std::time::Instant;
 
 use tokio::sync::watch;
 
-use super::{KeepAlive, Status};
+use super::Status;
+use super::keep_alive::KeepAlive;
 
 /// The uses of one model.
 pub(super) struct Uses {

@@ -16,9 +16,10 @@ use tempfile::NamedTempFile;
 use crate::app::App;
 use crate::blocking::run_blocking;
 use crate::body::with_read_timeout;
-use crate::corpora::CurrentTenant;
+use crate::config::Config;
 use crate::error::{Result, ServerError};
 use crate::shelf::shelf_of;
+use crate::tenant::CurrentTenant;
 
 /// The digits of a digest of the form `sha256:...`.
 ///
@@ -98,10 +99,14 @@ fn begin(folder: &FilePath) -> io::Result<NamedTempFile> {
 }
 
 /// Deletes what servers that were killed had received of uploads. Those of running servers are locked.
-///
-/// # Errors
-/// If files cannot be listed or deleted.
-pub(crate) fn sweep(folder: &FilePath) -> io::Result<()> {
+pub(crate) fn delete_abandoned(config: &Config) {
+    let folder = config.shelf.as_ref().and_then(|shelf| Some(shelf.blob("").parent()?.to_owned()));
+    if let Some(Err(error)) = folder.map(|folder| sweep(&folder)) {
+        tracing::warn!(%error, "cannot delete uploads that a previous server left");
+    }
+}
+
+fn sweep(folder: &FilePath) -> io::Result<()> {
     let is_partial = |path: &PathBuf| {
         let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
         name.starts_with(PARTIAL.0) && name.ends_with(PARTIAL.1)

@@ -16,12 +16,12 @@ use super::options::Options;
 use crate::app::App;
 use crate::blocking::run_blocking;
 use crate::body::Body;
-use crate::corpora::CurrentTenant;
 use crate::error::{Result, ServerError};
 use crate::pulling::{Preset, PullProgress, Refused, Shelf, ShelfModel, find_named};
 use crate::served::LATEST;
 use crate::shelf::{fetch, shelf_of};
 use crate::stream::{Framing, Sink, respond};
+use crate::tenant::CurrentTenant;
 use crate::warnings::Warnings;
 
 /// Fetch a model: a name that `memlocal models list` shows, `hf:OWNER/REPO[:QUANT]` or `hf.co/OWNER/REPO[:QUANT]`. One that

@@ -15,11 +15,11 @@ use super::options::{Options, Wishes, call};
 use super::reply::{Dialect, Times, reply_to};
 use crate::admission::AdmittedJson;
 use crate::app::App;
-use crate::corpora::CurrentTenant;
 use crate::error::{Result, ServerError};
 use crate::openai::params::refuse_if;
 use crate::openai::tools::{self, Tool};
 use crate::recall::{Address, find, warn_of_unused};
+use crate::tenant::CurrentTenant;
 use crate::warnings::Warnings;
 
 /// A chat; one without messages asks whether the model is loaded.

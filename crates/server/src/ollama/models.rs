@@ -13,7 +13,6 @@ use utoipa::ToSchema;
 use crate::app::{App, since_1970};
 use crate::blocking::run_blocking;
 use crate::body::Body;
-use crate::corpora::CurrentTenant;
 use crate::error::{Result, ServerError};
 use crate::loading::{Presence, Resident};
 use crate::openai::{loadable, names};
@@ -21,6 +20,7 @@ use crate::pulling::{Preset, Shelf, ShelfModel, find_named};
 use crate::recall::{self, CorpusModel};
 use crate::served::LATEST;
 use crate::status;
+use crate::tenant::CurrentTenant;
 use crate::time::rfc3339;
 
 /// A model by its name. `name` is the older form of `model`.

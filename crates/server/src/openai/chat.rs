@@ -21,13 +21,12 @@ use super::tools::{self, Tool, ToolCall, ToolChoice};
 use super::{logprobs, usage, usage_of_all};
 use crate::admission::AdmittedJson;
 use crate::app::{App, fresh_id, since_1970};
-use crate::corpora::CurrentTenant;
 use crate::error::{Result, ServerError};
 use crate::ollama::with_preset;
 use crate::recall::{Address, find};
 use crate::served::Served;
 use crate::stream::{Framing, Sink, respond};
-use crate::tenant::Tenant;
+use crate::tenant::{CurrentTenant, Tenant};
 use crate::warnings::Warnings;
 
 /// A request for a chat completion. `top_k`, `min_p`, `repetition_penalty`, `chat_template_kwargs` and `footnotes` are

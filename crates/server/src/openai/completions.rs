@@ -17,12 +17,11 @@ use super::params::{GenerationParams, OneOrMany, RawParams, refuse_if};
 use super::{logprobs, usage};
 use crate::admission::AdmittedJson;
 use crate::app::{App, fresh_id, since_1970};
-use crate::corpora::CurrentTenant;
 use crate::error::{Result, ServerError};
 use crate::ollama::with_preset;
 use crate::served::Served;
 use crate::stream::{Framing, Sink, respond};
-use crate::tenant::Tenant;
+use crate::tenant::{CurrentTenant, Tenant};
 
 /// A request for a completion. `top_k`, `min_p` and `repetition_penalty` are extensions.
 #[derive(Debug, Deserialize, ToSchema)]

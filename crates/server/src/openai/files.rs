@@ -20,9 +20,9 @@ use crate::blocking::run_blocking;
 use crate::body::{Params, with_read_timeout};
 use crate::config::Config;
 use crate::corpora::attached::detach_everywhere;
-use crate::corpora::{CurrentTenant, create_file, file_name, form_error, read_field, too_large};
+use crate::corpora::{create_file, file_name, form_error, read_field, too_large};
 use crate::error::{Result, ServerError};
-use crate::tenant::Tenant;
+use crate::tenant::{CurrentTenant, Tenant};
 use crate::warnings::Warnings;
 
 pub(super) fn routes(config: &Config) -> OpenApiRouter<App> {

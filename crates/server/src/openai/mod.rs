@@ -3,7 +3,7 @@
 //! Fields without effect on the output (`user`, `metadata`, `store` and the like) are accepted, unknown ones are ignored
 //! with a warning. A field that would change the meaning of a request and cannot be honoured is refused by name.
 
-mod batches;
+pub(crate) mod batches;
 mod chat;
 mod completions;
 mod embeddings;
@@ -15,19 +15,17 @@ mod paging;
 pub(crate) mod params;
 mod records;
 mod rerank;
-mod responses;
-mod stored_files;
+pub(crate) mod responses;
+pub(crate) mod stored_files;
 pub(crate) mod thinking;
 pub(crate) mod tools;
 mod vector_stores;
 
-pub(crate) use batches::{Batches, resume as resume_batches};
+pub(crate) use batches::resume as resume_batches;
 pub(crate) use chat::closing_reason;
 pub(crate) use embeddings::{at_most, shorten};
 pub(crate) use logprobs::entries as logprob_entries;
 pub(crate) use models::{loadable, names};
-pub(crate) use responses::Responses;
-pub(crate) use stored_files::Files;
 
 use axum::middleware;
 use calls::Usage;

@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 
 use crate::app::App;
 use crate::blocking::run_blocking;
-use crate::corpora::CurrentTenant;
 use crate::error::Result;
 use crate::loading::Presence;
 use crate::pulling::ShelfModel;
 use crate::recall::{self, CorpusModel};
 use crate::served::{NO_ADAPTER, agents, matches_name};
+use crate::tenant::CurrentTenant;
 use crate::time::rfc3339;
 
 /// The names of all models: language models first, each as it is configured and with each of its adapters, then the embedder.

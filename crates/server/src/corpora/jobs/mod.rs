@@ -3,13 +3,12 @@
 //! interrupted it. Deleting a finished job or its corpus deletes its files.
 
 mod job;
-mod list;
+pub(crate) mod list;
 mod routes;
 mod run;
 
 pub(crate) use job::{CancelOnDrop, Job, Progress};
 pub(super) use job::{FailedFile, Upload};
-pub(crate) use list::Jobs;
 pub(super) use routes::routes;
 pub(crate) use run::resume_interrupted;
 pub(super) use run::start;

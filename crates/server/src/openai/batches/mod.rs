@@ -1,11 +1,10 @@
 //! /v1/batches: the requests of a file, answered in the background with the lowest priority; a batch resumes after the
 //! server was restarted.
 
-mod kept;
+pub(crate) mod kept;
 mod lines;
 mod run;
 
-pub(crate) use kept::Batches;
 pub(crate) use run::resume;
 
 use std::collections::BTreeMap;
@@ -24,8 +23,8 @@ use super::params::refuse_if;
 use crate::app::{App, fresh_id, since_1970};
 use crate::blocking::run_blocking;
 use crate::body::{Body, Params};
-use crate::corpora::CurrentTenant;
 use crate::error::{Result, ServerError};
+use crate::tenant::CurrentTenant;
 use kept::{Batch, Counts, Status};
 use run::with;
 

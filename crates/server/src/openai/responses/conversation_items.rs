@@ -11,8 +11,8 @@ use super::conversation::Conversation;
 use super::conversations::{change, read_items, with};
 use crate::app::App;
 use crate::body::{Body, Params};
-use crate::corpora::CurrentTenant;
 use crate::error::{Result, ServerError};
+use crate::tenant::CurrentTenant;
 use crate::warnings::Warnings;
 
 /// Items to add, at most 20.

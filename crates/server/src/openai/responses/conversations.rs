@@ -15,9 +15,8 @@ use super::items::{Input, Items};
 use crate::app::{App, fresh_id, since_1970};
 use crate::blocking::run_blocking;
 use crate::body::Body;
-use crate::corpora::CurrentTenant;
 use crate::error::{Result, ServerError};
-use crate::tenant::Tenant;
+use crate::tenant::{CurrentTenant, Tenant};
 use crate::warnings::Warnings;
 
 /// The conversation of a request: its id, or an object with it.

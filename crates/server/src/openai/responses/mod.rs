@@ -9,14 +9,12 @@ mod corpus;
 mod file_search;
 mod generation;
 mod items;
-mod kept;
+pub(crate) mod kept;
 mod namespaces;
 mod output;
 mod request;
 mod stored;
 mod tools;
-
-pub(crate) use kept::Responses;
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -26,10 +24,10 @@ use utoipa_axum::routes;
 
 use crate::admission::AdmittedJson;
 use crate::app::App;
-use crate::corpora::CurrentTenant;
 use crate::error::Result;
 use crate::recall::{Address, find, quick};
 use crate::stream::{Framing, respond};
+use crate::tenant::CurrentTenant;
 use crate::warnings::Warnings;
 use generation::{Continued, Generation};
 use request::ResponseRequest;

@@ -11,9 +11,8 @@ use super::super::paging::{Part, listed};
 use super::kept::{Record, Responses};
 use crate::blocking::run_blocking;
 use crate::body::Params;
-use crate::corpora::CurrentTenant;
 use crate::error::Result;
-use crate::tenant::Tenant;
+use crate::tenant::{CurrentTenant, Tenant};
 
 /// Runs a task on the responses of a tenant.
 async fn with<T: Send + 'static>(

@@ -13,9 +13,9 @@ use super::files::{add, chosen, part_of};
 use super::{counts, unknown};
 use crate::app::{App, fresh_id};
 use crate::body::{Body, Params};
-use crate::corpora::CurrentTenant;
 use crate::corpora::attached::{self, Entry, entries};
 use crate::error::{Result, ServerError};
+use crate::tenant::CurrentTenant;
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()

@@ -15,10 +15,9 @@ use super::super::paging::{Part, listed};
 use super::unknown;
 use crate::app::App;
 use crate::body::{Body, Params};
-use crate::corpora::CurrentTenant;
 use crate::corpora::attached::{self, Entry, NewFile, Progress, attach, detach, entries};
 use crate::error::{Result, ServerError};
-use crate::tenant::Tenant;
+use crate::tenant::{CurrentTenant, Tenant};
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()

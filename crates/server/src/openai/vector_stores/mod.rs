@@ -26,9 +26,9 @@ use crate::app::{App, fresh_id, since_1970};
 use crate::blocking::run_blocking;
 use crate::body::{Body, Params};
 use crate::corpora::attached::{Entry, Progress, entries_of};
-use crate::corpora::{CurrentTenant, remove_corpus};
+use crate::corpora::remove_corpus;
 use crate::error::{Result, ServerError};
-use crate::tenant::Tenant;
+use crate::tenant::{CurrentTenant, Tenant};
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()

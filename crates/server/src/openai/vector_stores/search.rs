@@ -12,9 +12,9 @@ use super::super::params::refuse_if;
 use crate::admission::AdmittedJson;
 use crate::app::App;
 use crate::corpora::attached::{Entry, entries};
-use crate::corpora::{CurrentTenant, SearchRequest, search_pages};
+use crate::corpora::{SearchRequest, search_pages};
 use crate::error::{Result, ServerError};
-use crate::tenant::Tenant;
+use crate::tenant::{CurrentTenant, Tenant};
 
 /// A search.
 #[derive(Debug, Deserialize, ToSchema)]
