@@ -10,6 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 use calls::Scripted;
+use random::Random;
 use serde_json::{Value, json};
 use test_support::fuzz::part_of_rounds;
 
@@ -19,28 +20,9 @@ const REQUESTS: u64 = 10_000;
 const THREADS: u64 = 4;
 const JSON: &[u8] = b"application/json";
 
-/// Numbers that follow from a seed: splitmix64 (Steele, Lea and Flood 2014).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    fn below(&mut self, most: usize) -> usize {
-        (self.next() % most.max(1) as u64) as usize
-    }
-
-    fn pick<'a, T: ?Sized>(&mut self, of: &[&'a T]) -> &'a T {
-        of[self.below(of.len())]
-    }
-
-    fn bytes(&mut self, most: usize) -> Vec<u8> {
-        (0..self.below(most)).map(|_| self.next() as u8).collect()
-    }
+/// Up to `most` bytes.
+fn bytes(random: &mut Random, most: usize) -> Vec<u8> {
+    (0..random.below(most)).map(|_| random.bits() as u8).collect()
 }
 
 /// A request in bytes.
@@ -156,7 +138,7 @@ fn spoilt(random: &mut Random) -> Request {
         2 => break_json(&mut request.body, random),
         3 => huge_number(&mut request.body, random),
         4 => {
-            let at = random.below(request.body.len());
+            let at = random.below(request.body.len().max(1));
             request.body.splice(at..at, [0xc3, 0x28, 0xff]);
         }
         5 => {
@@ -237,11 +219,11 @@ fn nested(random: &mut Random) -> Value {
 
 fn break_json(body: &mut Vec<u8>, random: &mut Random) {
     match random.below(4) {
-        0 => body.truncate(random.below(body.len())),
+        0 => body.truncate(random.below(body.len().max(1))),
         1 => drop(body.remove(random.below(body.len()))),
         2 => {
             let at = random.below(body.len());
-            body[at] = random.next() as u8;
+            body[at] = random.bits() as u8;
         }
         // Deeper than any parser should recurse.
         _ => {
@@ -272,7 +254,7 @@ fn odd_target(request: &mut Request, random: &mut Random) {
     let paths = [
         format!("/v1/corpora/{name}"),
         format!("/v1/corpora/{name}/documents/{name}"),
-        format!("/v1/corpora/a/documents/{}", random.next().cast_signed()),
+        format!("/v1/corpora/a/documents/{}", random.bits().cast_signed()),
         format!("/v1/jobs/{name}/resume"),
         format!("/v1/models/{name}"),
         format!("/v1/traces/{name}?x={name}"),
@@ -285,7 +267,7 @@ fn odd_target(request: &mut Request, random: &mut Random) {
     ];
     request.path = paths[random.below(paths.len())].clone().into_bytes();
     if random.below(8) == 0 {
-        request.path = [b"/".to_vec(), random.bytes(60)].concat();
+        request.path = [b"/".to_vec(), bytes(random, 60)].concat();
     }
 }
 
@@ -358,7 +340,7 @@ fn odd_form(request: &mut Request, random: &mut Random) {
         let starts: [&[u8]; 5] = [b"", b"%PDF-1.7\n1 0 obj <<", b"PK\x03\x04", b"[{\"text\":", b"<p>\xff"];
         request
             .body
-            .extend([&b"--x\r\n"[..], head.as_bytes(), random.pick(&starts), &random.bytes(300), b"\r\n"].concat());
+            .extend([&b"--x\r\n"[..], head.as_bytes(), *random.pick(&starts), &bytes(random, 300), b"\r\n"].concat());
     }
     request.body.extend_from_slice(random.pick(&["--x--\r\n", "", "--x"]).as_bytes());
 }
@@ -372,14 +354,14 @@ fn junk_headers(request: &mut Request, random: &mut Random) {
         (b"transfer-encoding", b"gzip".to_vec()),
         (b"expect", b"the unexpected".to_vec()),
         (b"host", b"evil.example".to_vec()),
-        (b"host", random.bytes(20)),
-        (b"origin", random.bytes(40)),
-        (b"authorization", [b"Bearer ".to_vec(), random.bytes(200)].concat()),
+        (b"host", bytes(random, 20)),
+        (b"origin", bytes(random, 40)),
+        (b"authorization", [b"Bearer ".to_vec(), bytes(random, 200)].concat()),
         (b"authorization", b"Basic".to_vec()),
         (b"x-long", vec![b'x'; 200_000]),
         (b"bad name", b"x".to_vec()),
         (b"upgrade", b"websocket".to_vec()),
-        (b"mcp-protocol-version", random.bytes(9)),
+        (b"mcp-protocol-version", bytes(random, 9)),
     ];
     for _ in 0..=random.below(3) {
         let (name, value) = &headers[random.below(headers.len())];
@@ -446,7 +428,7 @@ fn ten_thousand_malformed_requests() {
             scope.spawn(move || {
                 let mut rounds = part_of_rounds(REQUESTS, part, THREADS);
                 for number in &mut rounds {
-                    let request = spoilt(&mut Random(number));
+                    let request = spoilt(&mut Random::new(number));
                     let status = send(host, &request);
                     let answered = (200..500).contains(&status) || (status == 0 && !request.framed);
                     let shown = String::from_utf8_lossy(&request.body[..request.body.len().min(300)]).into_owned();

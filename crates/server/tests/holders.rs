@@ -8,10 +8,11 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use calls::{Caller, Scripted};
+use random::Random;
 use serde_json::{Value, json};
 
 use crate::host::CONTEXT_TOKENS;
-use crate::tenants::{HOLDERS, Random, Shared};
+use crate::tenants::{HOLDERS, Shared};
 use test_support::double::Double;
 use test_support::fuzz;
 
@@ -60,7 +61,7 @@ impl World {
             .into_iter()
             .fold(Scripted::new(CONTEXT_TOKENS), |script, step| script.answer(step, "Yes."));
         let shared = Shared::new(Arc::new(echo(script)), None);
-        World { shared, random: Random(seed), all: Default::default(), planted: 0, requests: 0, pried: 0 }
+        World { shared, random: Random::new(seed), all: Default::default(), planted: 0, requests: 0, pried: 0 }
     }
 
     /// Sends a request and checks that the response has nothing of others; `None` for responses without JSON.

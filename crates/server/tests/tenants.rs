@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use calls::{Agent, BoxFuture, Call, CallError, Caller, ModelInfo, Reply, Scripted, TenantId, Tokens};
+use random::Random;
 use serde_json::{Value, json};
 use server::{Keys, KeysFile};
 use tempfile::TempDir;
@@ -277,18 +278,6 @@ fn only_the_operator_sees_the_counts_of_all_tenants() {
     assert!(names("annalena", "memlocal_kv_pages") && !names("bobadilla", "memlocal_kv_pages"));
 }
 
-/// Numbers that follow from a seed: splitmix64 (Steele, Lea and Flood 2014).
-pub struct Random(pub u64);
-
-impl Random {
-    pub fn below(&mut self, most: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((mixed ^ (mixed >> 31)) % most as u64) as usize
-    }
-}
-
 /// An action of a tenant; corpora and texts are few, so that tenants use the same names and words.
 #[derive(Debug, Clone)]
 enum Deed {
@@ -389,7 +378,7 @@ fn same_in_every_run(value: Value) -> Value {
 #[test]
 fn a_tenants_view_does_not_depend_on_others() {
     for seed in 1..=6 {
-        let mut random = Random(seed);
+        let mut random = Random::new(seed);
         let deeds: Vec<(&str, Deed)> = (0..90)
             .map(|_| {
                 let holder = HOLDERS[random.below(3)];
