@@ -35,7 +35,7 @@ function table({ models, free_bytes: free, may_pull: mayPull, may_load: mayLoad 
   });
   const whole = el("table", {}, el("caption", {}, "Models that this machine could serve"), el("thead", {}, head), el("tbody", {}, ...rows));
   const about = free === null ? "" : `${size(free)} of memory are free. `;
-  const how = mayLoad ? "A request that names a model on this disk has it loaded." : "This server loads no models while it runs, unless it is started with ";
+  const how = mayLoad ? "A request for a model on this disk loads it." : "This server loads no models while it runs, unless it is started with ";
   return [el("div", { className: "scroll", tabindex: 0, role: "region", "aria-label": "Models that this machine could serve" }, whole),
     el("p", { className: "small" }, about, how, mayLoad ? "" : el("code", {}, "--load-models"))];
 }
