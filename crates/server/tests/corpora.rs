@@ -58,6 +58,7 @@ fn a_corpus_has_a_title_of_any_script_and_a_name_from_it() {
     for title in ["", " ", "a\nb", "a\u{0}b", &"x".repeat(121)] {
         rename("pell", title).refused(400, "invalid_value");
         host.post("/v1/corpora", &json!({ "title": title })).refused(400, "invalid_value");
+        host.post("/v1/corpora", &json!({ "name": "refused", "title": title })).refused(400, "invalid_value");
     }
     host.post("/v1/corpora", &json!({})).refused(400, "invalid_value");
     assert_eq!(host.delete("/v1/corpora/pell").status, 204);

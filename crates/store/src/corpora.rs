@@ -68,7 +68,15 @@ impl Corpora {
     /// # Errors
     /// [`Error::CorpusExists`], and those of opening.
     pub fn create(&self, name: &str) -> Result<Writer> {
-        self.create_with(name, |path| Database::create(path, |_| Ok(())).map(drop))
+        self.create_empty(name, None)
+    }
+
+    /// Creates an empty corpus with a name and a title, and opens it for writing.
+    ///
+    /// # Errors
+    /// [`Error::InvalidTitle`], [`Error::CorpusExists`], and those of opening.
+    pub fn create_named(&self, name: &str, title: &str) -> Result<Writer> {
+        self.create_empty(name, Some(title::checked(title)?))
     }
 
     /// Creates an empty corpus with a title, under a name made from it, and opens it for writing.
@@ -78,13 +86,9 @@ impl Corpora {
     pub fn create_titled(&self, title: &str) -> Result<Writer> {
         let title = title::checked(title)?;
         for name in title::names(title) {
-            match self.create(&name) {
+            match self.create_empty(&name, Some(title)) {
                 Err(Error::CorpusExists { .. } | Error::CorpusBusy { .. }) => {}
-                created => {
-                    let writer = created?;
-                    title::write(writer.folder(), title)?;
-                    return Ok(writer);
-                }
+                created => return created,
             }
         }
         Err(Error::CorpusExists { name: title.to_owned() })
@@ -100,7 +104,7 @@ impl Corpora {
         private::folder(&folder).map_err(|source| Error::io(&folder, source))?;
         // The corpus is not removed meanwhile.
         let _lock = Lock::reading(&folder, &name)?;
-        title::write(&folder, title)
+        title::set(&folder, Some(title))
     }
 
     /// Creates a corpus from a file of [`Corpus::back_up`], which is checked completely before, and opens it for
@@ -116,7 +120,7 @@ impl Corpora {
         let folder = backup.parent().map(Path::to_path_buf).unwrap_or_default();
         let stored = Corpus::new(name.parse()?, folder, Database::open_to_read(backup)?, None, None)?;
         stored.verify()?;
-        self.create_with(name, |path| stored.database.copy(path, shared::forget_sharing))
+        self.create_with(name, None, |path| stored.database.copy(path, shared::forget_sharing))
     }
 
     /// Makes a damaged corpus sound with all that can be read of it; there must be no readers. The damaged file is kept
@@ -144,7 +148,11 @@ impl Corpora {
         repair::repair(&damaged)
     }
 
-    fn create_with(&self, name: &str, make: impl FnOnce(&Path) -> Result<()>) -> Result<Writer> {
+    fn create_empty(&self, name: &str, title: Option<&str>) -> Result<Writer> {
+        self.create_with(name, title, |path| Database::create(path, |_| Ok(())).map(drop))
+    }
+
+    fn create_with(&self, name: &str, title: Option<&str>, make: impl FnOnce(&Path) -> Result<()>) -> Result<Writer> {
         let name: CorpusName = name.parse()?;
         if self.bundled.as_ref().is_some_and(|bundled| bundled.has(&name)) {
             return Err(Error::CorpusExists { name: name.0 });
@@ -166,7 +174,9 @@ impl Corpora {
         if exists {
             return Err(Error::CorpusExists { name: name.0 });
         }
-        make(&path)?;
+        // No list shows the corpus before it has its title.
+        title::set(&folder, title)?;
+        make(&path).inspect_err(|_| drop(title::set(&folder, None)))?;
         self.writer(name, folder, lock, hold)
     }
 

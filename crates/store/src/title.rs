@@ -28,10 +28,15 @@ pub(crate) fn read(folder: &Path) -> Result<Option<String>> {
     }
 }
 
-/// Stores the title atomically.
-pub(crate) fn write(folder: &Path, title: &str) -> Result<()> {
+/// Stores the title atomically, or deletes it.
+pub(crate) fn set(folder: &Path, title: Option<&str>) -> Result<()> {
     let path = folder.join(TITLE_FILE);
-    private::replace(&path, title).map_err(|source| Error::io(&path, source))
+    let set = match title {
+        Some(title) => private::replace(&path, title),
+        None if path.exists() => fs::remove_file(&path),
+        None => Ok(()),
+    };
+    set.map_err(|source| Error::io(&path, source))
 }
 
 /// A title without surrounding spaces.

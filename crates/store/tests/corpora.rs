@@ -1,10 +1,28 @@
 //! The folder of corpora: names, locks, lists, removal, read-only folders.
 
 use std::fs;
+use std::thread;
 
 use store::{Corpora, Counts, Error};
 
 use crate::scratch::{Outcome, Scratch, author, put_lines};
+
+#[test]
+fn a_corpus_is_never_listed_without_its_title() {
+    let scratch = Scratch::new();
+    thread::scope(|scope| {
+        let created = scope.spawn(|| (0..100).for_each(|_| drop(scratch.corpora.create_titled("A B").unwrap())));
+        while !created.is_finished() {
+            for listing in scratch.corpora.list().unwrap() {
+                assert_eq!(listing.title, "A B", "{}", listing.name);
+            }
+        }
+    });
+    drop(scratch.corpora.create_named("other", "Other").unwrap());
+    assert!(matches!(scratch.corpora.create_named("refused", "a\nb"), Err(Error::InvalidTitle { .. })));
+    let titles = scratch.corpora.list().unwrap().into_iter().map(|listing| listing.title);
+    assert_eq!(titles.filter(|title| title != "A B").collect::<Vec<_>>(), ["Other"]);
+}
 
 #[test]
 fn only_plain_names_name_corpora() {

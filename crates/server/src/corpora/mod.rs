@@ -110,8 +110,10 @@ async fn create(Extension(tenant): CurrentTenant, Body(new): Body<NewCorpus>) ->
             Ok(json!({ "name": name, "title": title.trim() }))
         }
         (Some(name), title) => {
-            drop(tenant.corpora.create(&name)?);
-            title.iter().try_for_each(|title| tenant.corpora.set_title(&name, title))?;
+            drop(match &title {
+                Some(title) => tenant.corpora.create_named(&name, title)?,
+                None => tenant.corpora.create(&name)?,
+            });
             Ok(json!({ "name": name, "title": title.as_deref().unwrap_or(&name).trim() }))
         }
         (None, None) => Err(ServerError::invalid("a new corpus needs a `name` or a `title`", "name")),
