@@ -26,8 +26,9 @@ pub struct Server {
 }
 
 impl Server {
-    /// A server for these models.
+    /// A server for these models. Deletes unfinished uploads of models that earlier servers left.
     pub fn new(caller: Arc<dyn Caller>, embedder: Arc<dyn Embedder>, config: Config) -> Server {
+        delete_abandoned(&config);
         Server { app: Shared::new(caller, embedder, config) }
     }
 
@@ -39,7 +40,7 @@ impl Server {
     /// [`ServerError::EngineEnded`] if the engine has ended.
     pub async fn serve(self, listener: TcpListener, stop: impl Future<Output = ()> + Send + 'static) -> Result<()> {
         let app = self.app;
-        recover(&app);
+        resume_jobs(&app);
         let open = GracefulShutdown::new();
         let outcome = tokio::select! {
             never = accept(listener, router(&app), app.config.read_timeout, &open) => match never {},
@@ -62,14 +63,13 @@ impl Server {
     /// # Errors
     /// If the client does not speak MCP.
     pub async fn serve_stdio(self) -> Result<()> {
-        recover(&self.app);
+        resume_jobs(&self.app);
         mcp::over_stdio(&self.app).await
     }
 }
 
-/// Resumes the jobs and batches that earlier servers left unfinished, and deletes unfinished uploads of models.
-fn recover(app: &App) {
-    delete_abandoned(&app.config);
+/// Resumes the jobs and batches that earlier servers left unfinished.
+fn resume_jobs(app: &App) {
     for tenant in app.tenants.all() {
         resume_interrupted(app, &tenant);
         resume_batches(app, &tenant);
