@@ -52,8 +52,12 @@ function drawCorpora() {
 
 const address = () => location.hash.replace(/^#\/?/, "").split("/").map(decodeURIComponent);
 
+// How often the user or the page has gone to an address.
+let visits = 0;
+
 /** Goes to what the address names. */
 async function go() {
+  visits += 1;
   const [first, corpus, view = "ask"] = address();
   if (first === "operations") {
     closeSource();
@@ -115,6 +119,7 @@ function title(text) {
 
 // Files make a corpus where none is chosen, and are added to the one that is.
 async function add(found) {
+  const [visit, here] = [visits, location.hash];
   const files = await found;
   if (!files.length) throw new Error("There are no files in it.");
   if (chosen.corpus) return upload(files, chosen.corpus);
@@ -122,14 +127,15 @@ async function add(found) {
   await listCorpora();
   const made = await (await send("POST", "/v1/corpora", { title: brief(titleOf(files, corpora.map(({ title }) => title)), 120) })).json();
   const question = $("question").value.trim();
-  // The files arrive even if the user opens another view meanwhile.
+  // The files arrive even if the user opens another view meanwhile, and that view stays open.
   const sent = upload(files, made.name);
   await listCorpora();
-  location.hash = `#/c/${encodeURIComponent(made.name)}/ask`;
-  await choose(made.name);
-  show("ask");
+  if (visits === visit && location.hash === here) {
+    location.hash = `#/c/${encodeURIComponent(made.name)}/ask`;
+    await go();
+  }
   await sent;
-  if (chosen.corpus !== made.name) return;
+  if (address()[1] !== made.name) return;
   if (question) await ask();
   else $("question").focus();
 }
