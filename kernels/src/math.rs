@@ -27,20 +27,25 @@ pub fn exp(x: f32) -> f32 {
         p = p.mul_add(r, *term);
     }
     let e = p.mul_add(r * r, r) + 1.0;
-    if x < c::LOWEST { 0.0 } else { scale(e, n) }
+    // A mask, because a branch keeps loops over this function from being vectorised.
+    let mask = u32::from(x < c::LOWEST).wrapping_sub(1);
+    f32::from_bits(scale(e, n).to_bits() & mask)
 }
 
 /// `x · 2^n` for whole `n` within -126 ..= 128.
 #[inline(always)]
 pub(crate) fn scale(x: f32, n: f32) -> f32 {
+    // Next to 1.5 · 2^23 the bits of an f32 count whole numbers; of NaN they are anything, and the product is NaN.
+    const NEAR: f32 = 12_582_912.0;
+    let n = ((n + NEAR).to_bits() as i32).wrapping_sub(NEAR.to_bits() as i32);
     // Two factors, since 2^128 alone is no f32.
-    let half = (n as i32) >> 1;
-    x * power_of_two(half) * power_of_two(n as i32 - half)
+    let half = n >> 1;
+    x * power_of_two(half) * power_of_two(n - half)
 }
 
 #[inline(always)]
 fn power_of_two(n: i32) -> f32 {
-    f32::from_bits(((n + 127) as u32) << 23)
+    f32::from_bits((n.wrapping_add(127) as u32) << 23)
 }
 
 /// `x / (1 + e^-x)`.
