@@ -54,6 +54,15 @@ pub fn silu(x: f32) -> f32 {
     x / (1.0 + exp(-x))
 }
 
+/// `0.5 x (1 + tanh u)` with `u = √(2/π) (x + 0.044715 x³)`, the tanh approximation of GELU, as `x / (1 + e^-2u)`.
+#[inline(always)]
+pub fn gelu_tanh(x: f32) -> f32 {
+    // -2 √(2/π)
+    const SCALE: f32 = -1.595_769_1;
+    let cubic = (0.044_715 * x * x).mul_add(x, x);
+    x / (1.0 + exp(SCALE * cubic))
+}
+
 /// `x Φ(x)` with the Gauss integral itself, as BERT and XLM-R use it, not its tanh approximation.
 #[inline(always)]
 pub fn gelu(x: f32) -> f32 {
@@ -133,6 +142,25 @@ mod tests {
     #[test]
     fn silu_is_close_everywhere() {
         check("silu", 1e-6, silu, |x| x / (1.0 + (-x).exp()));
+    }
+
+    #[test]
+    fn gelu_tanh_is_close_everywhere() {
+        let exact =
+            |x: f64| x / (1.0 + (-2.0 * (2.0 / std::f64::consts::PI).sqrt() * (x + 0.044_715 * x * x * x)).exp());
+        for i in -12_000..=12_000 {
+            let x = i as f32 / 1000.0;
+            let (got, want) = (f64::from(gelu_tanh(x)), exact(f64::from(x)));
+            // Far below 0 the rounding of the exponent, up to 2^-17, is the error of the result.
+            let error = (got - want).abs() / want.abs().max(1e-6);
+            assert!(error < 2e-5, "gelu_tanh({x}) = {got}, want {want}");
+        }
+        // torch.nn.functional.gelu(x, approximate="tanh")
+        let known = [(-3.0, -0.003_637_39), (-1.0, -0.158_808), (0.0, 0.0), (0.5, 0.345_714), (2.0, 1.954_597_7)];
+        for (x, want) in known {
+            assert!((gelu_tanh(x) - want).abs() < 5e-7, "gelu_tanh({x}) = {}", gelu_tanh(x));
+        }
+        assert!(gelu_tanh(-1e10).abs() < 1e-20 && gelu_tanh(1e10) == 1e10 && gelu_tanh(f32::NAN).is_nan());
     }
 
     #[test]

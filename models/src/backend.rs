@@ -11,7 +11,7 @@ use kernels::cpu::{Numerics, active_isa};
 use crate::adapter::Adapter;
 use crate::decoder::{Batch, Decoder, Output};
 use crate::encoder::{Encoder, Pass};
-use crate::error::Result;
+use crate::error::{ModelError, Result};
 use crate::kv_cache::KvCache;
 use crate::lora::AdaptedRows;
 use crate::spec::{DecoderSpec, EncoderSpec};
@@ -109,6 +109,11 @@ pub struct Kernels {
 
 impl Backend for Kernels {
     fn decoder(&self, spec: &DecoderSpec, weights: Weights) -> Result<Box<dyn DecoderNetwork>> {
+        if self.device.is_cuda() && !matches!(spec.heads.dim, 64 | 128) {
+            let what =
+                format!("a model with heads of {} dimensions on a GPU without `--backend portable`", spec.heads.dim);
+            return Err(ModelError::Unsupported { what });
+        }
         let weights = weights.with_packed(&self.device)?;
         let network = Decoder::load(spec, &weights, spec.context, &self.device)?;
         weights.keep_packed();

@@ -1,4 +1,4 @@
-//! The norms of a decoder's block, for every implementation of the network.
+//! The norms of a decoder, for every implementation of the network.
 
 use candle_core::{Device, Tensor};
 
@@ -15,6 +15,15 @@ pub struct BlockNorms {
     pub heads: Option<(Tensor, Tensor)>,
     /// `[H]`, before the feed-forward network.
     pub feed_forward: Tensor,
+    /// `[H]`, of the outputs of attention and feed-forward network, where the architecture has them.
+    pub post: Option<PostNorms>,
+}
+
+/// The weights of the norms of a block's outputs.
+#[derive(Debug)]
+pub struct PostNorms {
+    pub attention: Tensor,
+    pub feed_forward: Tensor,
 }
 
 impl BlockNorms {
@@ -23,19 +32,38 @@ impl BlockNorms {
     /// # Errors
     /// If a tensor is missing or has another shape than the spec says.
     pub fn load(spec: &DecoderSpec, weights: &Weights, index: usize, device: &Device) -> Result<BlockNorms> {
-        let vector = |part: &str, len: usize| -> Result<Tensor> {
-            let name = format!("model.layers.{index}.{part}.weight");
-            Ok(Tensor::new(weights.values(&name, &[len])?, device)?)
-        };
-        let dim = spec.heads.dim;
+        let name = |part: &str| format!("model.layers.{index}.{part}.weight");
+        let hidden = |part: &str| norm(spec, weights, &name(part), spec.hidden, 1.0, device);
+        let of_heads = |part: &str, scale: f32| norm(spec, weights, &name(part), spec.heads.dim, scale, device);
         let heads = match spec.qk_norm {
-            true => Some((vector("self_attn.q_norm", dim)?, vector("self_attn.k_norm", dim)?)),
+            // Rotation and dot product are linear, so the scale of the scores goes into the queries.
+            true => Some((of_heads("self_attn.q_norm", spec.score_scale)?, of_heads("self_attn.k_norm", 1.0)?)),
             false => None,
         };
-        Ok(BlockNorms {
-            attention: vector("input_layernorm", spec.hidden)?,
-            heads,
-            feed_forward: vector("post_attention_layernorm", spec.hidden)?,
-        })
+        let (feed_forward, post) = match spec.post_norms {
+            false => (hidden("post_attention_layernorm")?, None),
+            true => {
+                let attention = hidden("post_attention_layernorm")?;
+                let feed_forward = hidden("post_feedforward_layernorm")?;
+                (hidden("pre_feedforward_layernorm")?, Some(PostNorms { attention, feed_forward }))
+            }
+        };
+        Ok(BlockNorms { attention: hidden("input_layernorm")?, heads, feed_forward, post })
     }
+}
+
+/// The weight of the norm of the last block's output: `[H]`.
+///
+/// # Errors
+/// As [`BlockNorms::load`].
+pub fn last_norm(spec: &DecoderSpec, weights: &Weights, device: &Device) -> Result<Tensor> {
+    norm(spec, weights, "model.norm.weight", spec.hidden, 1.0, device)
+}
+
+fn norm(spec: &DecoderSpec, weights: &Weights, name: &str, len: usize, scale: f32, device: &Device) -> Result<Tensor> {
+    let mut values = weights.values(name, &[len])?;
+    if (spec.norm_offset, scale) != (0.0, 1.0) {
+        values.iter_mut().for_each(|value| *value = (*value + spec.norm_offset) * scale);
+    }
+    Ok(Tensor::new(values, device)?)
 }

@@ -1,4 +1,4 @@
-//! The decoder network: Llama's blocks, driven by a [`DecoderSpec`]. SmolLM2, Qwen2.5 and Qwen3 are specs of it.
+//! The decoder network: Llama's blocks, driven by a [`DecoderSpec`]. SmolLM2, Qwen2.5, Qwen3 and Gemma 3 are specs of it.
 //!
 //! The network knows neither sequences nor time: it maps a ragged [`Batch`] of tokens to logits and reads and writes
 //! keys and values in the pages that the caller names. The cache is an argument.
@@ -14,7 +14,7 @@ use kernels::sample::{Draw, Drawn};
 use kernels::weight::Weight;
 
 use crate::adapter::{Adapter, Projection};
-use crate::block_norms::BlockNorms;
+use crate::block_norms::{BlockNorms, PostNorms, last_norm};
 use crate::error::{ModelError, Result};
 use crate::experts::Experts;
 use crate::interleaved::interleaved_row;
@@ -22,7 +22,7 @@ use crate::kv_cache::KvCache;
 use crate::linear::{Bias, Linear};
 use crate::lora::{AdaptedRows, LoadedAdapter, Stack, changes};
 use crate::rotary;
-use crate::spec::DecoderSpec;
+use crate::spec::{Activation, DecoderSpec};
 use crate::weights::Weights;
 
 #[cfg(feature = "cuda")]
@@ -38,6 +38,8 @@ pub struct Decoder {
     norm: Tensor,
     head: Option<Weight>,
     rope: RopeTable,
+    /// Of the layers with a sliding window, where theirs differs.
+    window_rope: Option<RopeTable>,
     adapters: Vec<LoadedAdapter>,
     device: Device,
 }
@@ -54,6 +56,8 @@ struct Layer {
     output: Linear,
     ffn_norm: Tensor,
     feed_forward: FeedForward,
+    /// Norms of the outputs of attention and feed-forward network.
+    post_norms: Option<PostNorms>,
 }
 
 #[derive(Debug)]
@@ -79,6 +83,12 @@ struct Block<'a> {
 impl<'a> Block<'a> {
     fn changes(self, stack: Stack) -> Vec<(&'a low_rank::Change, &'a [u32])> {
         changes(&self.network.adapters, self.adapted, self.index, stack)
+    }
+
+    /// The rotary embedding of the layer.
+    fn rope(self) -> &'a RopeTable {
+        let Decoder { spec, rope, window_rope, .. } = self.network;
+        window_rope.as_ref().filter(|_| spec.has_window_rope(self.index)).unwrap_or(rope)
     }
 }
 
@@ -150,16 +160,16 @@ impl Decoder {
     /// # Errors
     /// If a tensor is missing or has another shape than the spec says.
     pub fn load(spec: &DecoderSpec, weights: &Weights, context: usize, device: &Device) -> Result<Decoder> {
-        let vector =
-            |name: &str, len: usize| -> Result<Tensor> { Ok(Tensor::new(weights.values(name, &[len])?, device)?) };
+        let table = |rope| rotary::table(rope, spec.heads.dim, context);
         let layers = (0..spec.layers).map(|index| Layer::load(spec, weights, index, device)).collect::<Result<_>>()?;
         let head = (!spec.tied).then(|| weights.weight("lm_head.weight", spec.vocab, spec.hidden, device));
         Ok(Decoder {
             embedding: weights.table("model.embed_tokens.weight", spec.vocab, spec.hidden, device)?,
             layers,
-            norm: vector("model.norm.weight", spec.hidden)?,
+            norm: last_norm(spec, weights, device)?,
             head: head.transpose()?,
-            rope: rotary::table(&spec.rope, spec.heads.dim, context),
+            rope: table(&spec.rope),
+            window_rope: spec.window_rope().map(table),
             adapters: Vec::new(),
             device: device.clone(),
             spec: spec.clone(),
@@ -218,6 +228,9 @@ impl Decoder {
         retain_blocks();
         batch.check(self.spec.vocab, self.rope.positions())?;
         let mut hidden = self.embedding.lookup(batch.tokens, &self.device)?; // [N, H]
+        if self.spec.embedding_scale != 1.0 {
+            hidden = (hidden * f64::from(self.spec.embedding_scale))?;
+        }
         let rows = Placed::new(batch.positions, batch.slots, batch.sequences);
         for (index, (layer, pages)) in self.layers.iter().zip(cache.layers()).enumerate() {
             let block = Block { network: self, index, rows: &rows, adapted };
@@ -255,6 +268,7 @@ impl Layer {
             window: spec.window_of(index),
             output: Linear::load(weights, &name("self_attn.o_proj"), hidden, heads.query_width(), bias, device)?,
             ffn_norm: norms.feed_forward,
+            post_norms: norms.post,
             feed_forward: match spec.routing {
                 None => FeedForward::dense(spec, weights, &name("mlp"), device)?,
                 Some(routing) => FeedForward::Experts(Experts::load(spec, routing, weights, &name("mlp"), device)?),
@@ -274,22 +288,25 @@ impl Layer {
     /// `hidden: [N, H] -> [N, H]`; writes this layer's keys and values.
     fn forward(&self, hidden: &Tensor, pages: &Tensor, block: Block<'_>) -> Result<Tensor> {
         let epsilon = block.network.spec.norm_epsilon;
-        let attended = self.attend(hidden, pages, block)?; // [N, H]
+        let mut attended = self.attend(hidden, pages, block)?; // [N, H]
+        if let Some(norms) = &self.post_norms {
+            attended = ops::rms_norm(&attended, &norms.attention, epsilon, DType::F32)?;
+        }
         let operand = self.feed_forward.operand();
         let (hidden, x) = ops::add_rms_norm(hidden, &attended, &self.ffn_norm, epsilon, operand)?;
-        self.feed_forward.forward(&hidden, &x, block)
+        self.feed_forward.forward(&hidden, &x, self.post_norms.as_ref().map(|norms| &norms.feed_forward), block)
     }
 
     /// `hidden: [N, H] -> [N, H]`, without the residual.
     fn attend(&self, hidden: &Tensor, pages: &Tensor, block: Block<'_>) -> Result<Tensor> {
-        let (Decoder { spec, rope, .. }, rows) = (block.network, block.rows);
+        let (spec, rows) = (&block.network.spec, block.rows);
         let (heads, epsilon) = (spec.heads, spec.norm_epsilon);
         let x = ops::rms_norm(hidden, &self.attention_norm, epsilon, self.qkv.operand())?;
         let mut qkv = low_rank::add(self.qkv.forward(&x)?, &x, &block.changes(Stack::Qkv))?; // [N, (A + 2K)·D]
         if let Some((q_norm, k_norm)) = &self.qk_norm {
             qkv = ops::norm_heads(&qkv, q_norm, k_norm, heads, epsilon)?;
         }
-        let q = ops::rotate_and_store(&qkv, pages, heads, rope, rows)?; // [N, A·D]
+        let q = ops::rotate_and_store(&qkv, pages, heads, block.rope(), rows)?; // [N, A·D]
         let attended = ops::paged_attention(&q, pages, heads, self.window, rows, self.output.operand())?; // [N, A·D]
         Ok(low_rank::add(self.output.forward(&attended)?, &attended, &block.changes(Stack::Output))?)
     }
@@ -321,20 +338,26 @@ impl FeedForward {
         }
     }
 
-    /// The residual `hidden: [N, H]` plus the feed-forward output for the normalised rows `x: [N, H]`.
-    fn forward(&self, hidden: &Tensor, x: &Tensor, block: Block<'_>) -> Result<Tensor> {
+    /// The residual `hidden: [N, H]` plus the feed-forward output for the normalised rows `x: [N, H]`, itself normalised by
+    /// `post` where there is one.
+    fn forward(&self, hidden: &Tensor, x: &Tensor, post: Option<&Tensor>, block: Block<'_>) -> Result<Tensor> {
         let (gate_up, down) = match self {
             FeedForward::Dense { gate_up, down } => (gate_up, down),
             FeedForward::Experts(experts) => return Ok(ops::add(hidden, &experts.forward(x)?)?),
         };
-        let changes = block.changes(Stack::GateUp);
-        let x = if changes.is_empty() {
-            gate_up.forward_with(x, Epilogue::SwiGlu(down.operand()))?
-        } else {
-            ops::swiglu(&low_rank::add(gate_up.forward(x)?, x, &changes)?, down.operand())?
+        let (changes, spec) = (block.changes(Stack::GateUp), &block.network.spec);
+        let plain = || low_rank::add(gate_up.forward(x)?, x, &changes).map_err(ModelError::from);
+        let x = match spec.activation {
+            Activation::Silu if changes.is_empty() => gate_up.forward_with(x, Epilogue::SwiGlu(down.operand()))?,
+            Activation::Silu => ops::swiglu(&plain()?, down.operand())?,
+            Activation::GeluTanh => ops::geglu(&plain()?, down.operand())?,
         }; // [N, F]
-        let out = down.forward_with(&x, Epilogue::Sum(hidden))?;
-        Ok(low_rank::add(out, &x, &block.changes(Stack::Down))?)
+        let epilogue = if post.is_some() { Epilogue::None } else { Epilogue::Sum(hidden) };
+        let out = low_rank::add(down.forward_with(&x, epilogue)?, &x, &block.changes(Stack::Down))?;
+        match post {
+            None => Ok(out),
+            Some(norm) => Ok(ops::add(hidden, &ops::rms_norm(&out, norm, spec.norm_epsilon, DType::F32)?)?),
+        }
     }
 }
 

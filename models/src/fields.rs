@@ -18,6 +18,7 @@ const WITHOUT_EFFECT: &[&str] = &[
     "attention_probs_dropout_prob",
     "attn_implementation",
     "bos_token_id",
+    "cache_implementation",
     "classifier_dropout",
     "do_sample",
     "dtype",
@@ -135,6 +136,8 @@ impl<'a> Fields<'a> {
     /// [`ModelError::UnusedField`] for the first such field.
     pub fn finish(self, neutral: &[(&str, Value)]) -> Result<()> {
         let read = self.read.into_inner();
+        // Not the parts about the rotary embedding.
+        let is_network = matches!(self.prefix.as_str(), "" | "text_config.");
         let is_neutral = |name: &str, value: &Value| {
             let same = |expected: &Value| {
                 expected == value || (expected.as_f64().is_some() && expected.as_f64() == value.as_f64())
@@ -143,7 +146,7 @@ impl<'a> Fields<'a> {
         };
         let fields = self.object.as_object().into_iter().flatten();
         let unused = fields.filter(|(_, value)| !value.is_null()).find(|(name, value)| {
-            let without_effect = self.prefix.is_empty() && WITHOUT_EFFECT.contains(&name.as_str());
+            let without_effect = is_network && WITHOUT_EFFECT.contains(&name.as_str());
             !read.contains(*name) && !without_effect && !is_neutral(name, value)
         });
         match unused {

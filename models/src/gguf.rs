@@ -161,7 +161,7 @@ pub(crate) fn read(file: &MappedFile, index: usize) -> Result<(Metadata, HashMap
 pub(crate) fn gguf_name(name: &str) -> String {
     const WHOLE: [(&str, &str); 3] =
         [("model.embed_tokens", "token_embd"), ("model.norm", "output_norm"), ("lm_head", "output")];
-    const IN_LAYER: [(&str, &str); 12] = [
+    const IN_LAYER: [(&str, &str); 14] = [
         ("input_layernorm", "attn_norm"),
         ("self_attn.q_proj", "attn_q"),
         ("self_attn.k_proj", "attn_k"),
@@ -170,6 +170,8 @@ pub(crate) fn gguf_name(name: &str) -> String {
         ("self_attn.k_norm", "attn_k_norm"),
         ("self_attn.o_proj", "attn_output"),
         ("post_attention_layernorm", "ffn_norm"),
+        ("pre_feedforward_layernorm", "ffn_norm"),
+        ("post_feedforward_layernorm", "post_ffw_norm"),
         ("mlp.gate_proj", "ffn_gate"),
         ("mlp.up_proj", "ffn_up"),
         ("mlp.down_proj", "ffn_down"),

@@ -7,14 +7,18 @@ use crate::error::{ModelError, Result};
 use crate::spec::{DecoderSpec, EncoderSpec, Scaling};
 use crate::weights::Weights;
 
-/// Refuses tensors that a decoder of this spec does not read.
+/// Refuses tensors that a decoder of this spec does not read, other than those of an image encoder.
 ///
 /// # Errors
 /// [`ModelError::UnusedTensors`]; [`ModelError::Config`] for an output matrix that differs from the embedding to which the
 /// configuration ties it.
 pub(crate) fn check_decoder(spec: &DecoderSpec, weights: &Weights) -> Result<()> {
     let (embedding, head) = ("model.embed_tokens.weight", "lm_head.weight");
-    weights.refuse_others(&decoder_tensors(spec), |name| (spec.tied && name == head) || is_derived(name))?;
+    let ignored = |name: &str| {
+        let tied_head = spec.tied && (name == head || name.strip_prefix("language_model.") == Some(head));
+        tied_head || is_derived(name) || (spec.architecture == "gemma3" && is_of_images(name))
+    };
+    weights.refuse_others(&decoder_tensors(spec), ignored)?;
     if spec.tied && weights.has(head) && !weights.are_equal(embedding, head) {
         let reason = format!("`tie_word_embeddings` is true, but `{head}` differs from `{embedding}`");
         return Err(ModelError::config(reason));
@@ -46,6 +50,11 @@ fn is_derived(name: &str) -> bool {
     name.ends_with("rotary_emb.inv_freq") || name.ends_with("embeddings.position_ids")
 }
 
+/// Tensors of the image encoder of Gemma 3, from 4B on.
+fn is_of_images(name: &str) -> bool {
+    name.starts_with("vision_tower.") || name.starts_with("multi_modal_projector.")
+}
+
 /// The tensors of a decoder by their Hugging Face names.
 fn decoder_tensors(spec: &DecoderSpec) -> HashSet<String> {
     let mut names = HashSet::from(["model.embed_tokens.weight", "model.norm.weight"].map(str::to_owned));
@@ -70,6 +79,8 @@ fn decoder_tensors(spec: &DecoderSpec) -> HashSet<String> {
     };
     let norms = ["input_layernorm", "post_attention_layernorm"].into_iter();
     let norms = norms.chain(["self_attn.q_norm", "self_attn.k_norm"].into_iter().filter(|_| spec.qk_norm));
+    let of_feed_forward = ["pre_feedforward_layernorm", "post_feedforward_layernorm"].into_iter();
+    let norms = norms.chain(of_feed_forward.filter(|_| spec.post_norms));
     let norms: Vec<&str> = norms.collect();
     for layer in 0..spec.layers {
         names.extend(norms.iter().map(|part| format!("model.layers.{layer}.{part}.weight")));

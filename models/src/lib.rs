@@ -46,7 +46,7 @@ mod tokenizer;
 mod weights;
 
 pub use backend::{Backend, DecoderNetwork, EncoderNetwork, Kernels};
-pub use block_norms::BlockNorms;
+pub use block_norms::{BlockNorms, PostNorms, last_norm};
 pub use chat::{ChatOptions, ChatTemplate};
 pub use checkpoint::{Checkpoint, EmbeddingModel, LanguageModel};
 pub use decoder::{Batch, Decoder, Output};
@@ -67,7 +67,7 @@ pub use quantise::Quantisation;
 pub use rotary::table as rope_table;
 pub use shape::Shape;
 pub use source::{Labels, LoadOptions, Source, files_of};
-pub use spec::{DecoderSpec, EncoderSpec, Rope, Routing, Scaling, SlidingWindow, Spec, Yarn};
+pub use spec::{Activation, DecoderSpec, EncoderSpec, Rope, Routing, Scaling, SlidingWindow, Spec, Yarn};
 pub use tokenizer::Tokenizer;
 pub use weights::{Precision, Weights};
 

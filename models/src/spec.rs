@@ -1,6 +1,7 @@
 //! Hyperparameters of the networks. What a file says and no network honours is an error that names it.
 
 mod config;
+mod gemma;
 mod gguf;
 
 use kernels::attention::Heads;
@@ -8,11 +9,11 @@ use kernels::attention::Heads;
 use crate::error::{ModelError, Result};
 use crate::shape::Shape;
 
-/// A decoder of the Llama family: RMSNorm, rotary positions, grouped queries, SwiGLU.
+/// A decoder of the Llama family: RMSNorm, rotary positions, grouped queries, a gated feed-forward network.
 #[derive(Debug, Clone, PartialEq)]
 #[allow(clippy::struct_excessive_bools, reason = "checkpoints differ in each of them independently")]
 pub struct DecoderSpec {
-    /// `llama`, `mistral`, `qwen2`, `qwen3` or `qwen3moe`, as GGUF files call it.
+    /// `llama`, `mistral`, `qwen2`, `qwen3`, `qwen3moe` or `gemma3`, as GGUF files call it.
     pub architecture: String,
     pub layers: usize,
     /// H
@@ -22,12 +23,21 @@ pub struct DecoderSpec {
     pub ffn: usize,
     /// Feed-forward parts are mixtures of experts (Qwen3-MoE).
     pub routing: Option<Routing>,
+    pub activation: Activation,
     /// V, padding included.
     pub vocab: usize,
+    /// Embeddings are multiplied by this as the input of the first block (Gemma: √H).
+    pub embedding_scale: f32,
     /// Positions that the checkpoint was made for.
     pub context: usize,
     pub norm_epsilon: f32,
+    /// Norms multiply by this plus their weights: 1 for Gemma's safetensors.
+    pub norm_offset: f32,
+    /// The outputs of attention and feed-forward network are normalised before they are added (Gemma 3).
+    pub post_norms: bool,
     pub rope: Rope,
+    /// Attention scores are multiplied by this besides 1/√D.
+    pub score_scale: f32,
     /// Some layers attend to the latest tokens only.
     pub window: Option<SlidingWindow>,
     /// Query, key and value projections have a bias (Qwen2, `attention_bias`).
@@ -55,6 +65,24 @@ impl DecoderSpec {
         let window = self.window.as_ref()?;
         window.layers.get(layer).copied().unwrap_or(false).then_some(window.tokens)
     }
+
+    /// True for the layers whose rotary embedding is that of the sliding window.
+    pub fn has_window_rope(&self, layer: usize) -> bool {
+        self.window_of(layer).is_some() && self.window_rope().is_some()
+    }
+
+    /// The rotary embedding of the layers with a sliding window, where it differs.
+    pub fn window_rope(&self) -> Option<&Rope> {
+        self.window.as_ref()?.rope.as_ref()
+    }
+}
+
+/// The function of the gate in a feed-forward network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Activation {
+    Silu,
+    /// The tanh approximation of GELU (Gemma).
+    GeluTanh,
 }
 
 /// A mixture of experts in every layer.
@@ -82,12 +110,14 @@ impl Routing {
 }
 
 /// Attention to the latest tokens only, in some layers.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct SlidingWindow {
     /// Tokens that a token attends to, itself included.
     pub tokens: usize,
     /// Which layers have it.
     pub layers: Vec<bool>,
+    /// The rotary embedding of these layers, where it differs from the others' (Gemma 3).
+    pub rope: Option<Rope>,
 }
 
 /// Rotary position embedding.

@@ -66,7 +66,7 @@ pub(crate) fn folder_eos(folder: &Path, config: &Value, tokenizer: &Tokenizer) -
 /// The checkpoint's own end tokens and the ends of turn that its tokenizer knows: published configurations name only
 /// some of them.
 fn eos_set(tokenizer: &Tokenizer, mut eos: Vec<u32>) -> Vec<u32> {
-    const TURN_ENDS: [&str; 3] = ["<|im_end|>", "<|endoftext|>", "<|eot_id|>"];
+    const TURN_ENDS: [&str; 4] = ["<|im_end|>", "<|endoftext|>", "<|eot_id|>", "<end_of_turn>"];
     eos.extend(TURN_ENDS.iter().filter_map(|name| tokenizer.special(name)));
     eos.sort_unstable();
     eos.dedup();

@@ -45,7 +45,7 @@ pub struct Weights {
 
 #[derive(Debug)]
 enum Naming {
-    /// Hugging Face names, all behind this prefix (`bert.`, `roberta.` or nothing).
+    /// Hugging Face names, all behind this prefix (`bert.`, `roberta.`, `language_model.` or nothing).
     HuggingFace {
         prefix: String,
     },
@@ -80,7 +80,7 @@ impl Weights {
     /// If a file is missing or damaged, or holds a tensor type without kernel.
     pub fn open_folder(folder: &Path) -> Result<Weights> {
         let weights = Weights::open_files(folder, &weight_paths(folder)?)?;
-        let prefix = ["bert.", "roberta."];
+        let prefix = ["bert.", "roberta.", "language_model."];
         let prefix = prefix.into_iter().find(|prefix| weights.tensors.keys().any(|name| name.starts_with(prefix)));
         let naming = Naming::HuggingFace { prefix: prefix.unwrap_or_default().to_owned() };
         Ok(Weights { naming, ..weights })
@@ -339,7 +339,13 @@ impl Weights {
     /// The name that the file gives to the tensor with this Hugging Face name.
     fn own_name(&self, name: &str) -> String {
         match &self.naming {
-            Naming::Gguf => gguf_name(name),
+            Naming::Gguf => {
+                // Llama's name of the norm before the feed-forward network is that of the attention's output in Gemma 3.
+                let own = gguf_name(name);
+                let after = own.replace(".ffn_norm.", ".post_attention_norm.");
+                let is_after = name.ends_with(".post_attention_layernorm.weight") && self.has_gguf(&after);
+                if is_after { after } else { own }
+            }
             Naming::HuggingFace { prefix } => format!("{prefix}{name}"),
         }
     }

@@ -74,7 +74,7 @@ fn golden(name: &str, precision: Precision) -> Decoder {
 
 #[test]
 fn dense_and_quantised_weights_of_small_networks() {
-    for name in ["llama", "qwen2_tied", "qwen2_window", "qwen3"] {
+    for name in ["llama", "qwen2_tied", "qwen2_window", "qwen3", "gemma3"] {
         for precision in [Precision::Stored, Precision::Quantised(Quantisation::Q8_0)] {
             let decoder = golden(name, precision);
             let tokens: Vec<u32> = (0..70).map(|i| (i * i * 31 + 7 * i) % decoder.spec().vocab as u32).collect();

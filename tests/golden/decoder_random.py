@@ -53,6 +53,15 @@ YARN_SCALES = {**YARN, "mscale": 3.0, "mscale_all_dim": 0.5, "truncate": False}
 LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 64}
 SLIDING, FULL = "sliding_attention", "full_attention"
 
+
+def gemma3(heads, kv_heads, hidden, layers, head_dim, **rest):
+    """As the hub has them: another name for the activation, two bases of frequencies, no word about tied embeddings."""
+    published = config("Gemma3", heads, kv_heads, hidden, layers, model_type="gemma3_text", head_dim=head_dim,
+                       hidden_activation="gelu_pytorch_tanh", rope_local_base_freq=1e4, attn_logit_softcapping=None,
+                       final_logit_softcapping=None, cache_implementation="hybrid", **rest)
+    return {key: value for key, value in published.items() if key not in ("hidden_act", "tie_word_embeddings")}
+
+
 # The heads of Qwen2.5-0.5B (14 / 2) and 14B (40 / 8); a prompt longer than YaRN's 64 original positions; Llama's head of 64.
 MODELS = {
     "qwen2_tied": (config("Qwen2", 14, 2, 112), 48),
@@ -80,16 +89,28 @@ MODELS = {
                num_experts=8, num_experts_per_tok=3, norm_topk_prob=True, decoder_sparse_step=1, mlp_only_layers=[]),
         48,
     ),
+    # The last but one of seven layers has no window; the scores of the second are not divided by the root of the heads' width.
+    "gemma3": (
+        gemma3(4, 2, 32, 7, 32, query_pre_attn_scalar=32, sliding_window=20, sliding_window_pattern=6,
+               rope_scaling={"factor": 8.0, "rope_type": "linear"}),
+        64,
+    ),
+    "gemma3_scores": (
+        gemma3(2, 1, 32, 2, 32, query_pre_attn_scalar=20, sliding_window=9, layer_types=[SLIDING, FULL], rope_scaling=None),
+        40,
+    ),
 }
 
 
 @torch.no_grad()
 def randomise(model):
     """Sharp attention, uneven norms and biases that matter: what the default initialisation lacks."""
+    # Gemma's norms multiply by 1 plus their weights.
+    centre = 0 if model.config.model_type.startswith("gemma") else 1
     for name, weight in model.named_parameters():
         noise = torch.randn(weight.shape)
         if name.endswith("norm.weight"):
-            weight.copy_(1 + 0.3 * noise)
+            weight.copy_(centre + 0.3 * noise)
         elif name.endswith(".bias") or "embed_tokens" in name:
             weight.copy_(0.5 * noise)
         else:

@@ -6,7 +6,7 @@
 use anyhow::Result;
 use candle_core::{DType, Device, Tensor};
 use kernels::attention::Heads;
-use models::{Decoder, DecoderSpec, KvCache, KvPrecision, Rope, Scaling};
+use models::{Activation, Decoder, DecoderSpec, KvCache, KvPrecision, Rope, Scaling};
 
 use crate::batch::{Sequences, pages, tokens};
 use crate::report::Report;
@@ -99,9 +99,14 @@ fn small() -> DecoderSpec {
         heads: Heads { queries: 14, keys: 2, dim: 128 },
         ffn: 4864,
         routing: None,
+        activation: Activation::Silu,
         vocab: 8192,
+        embedding_scale: 1.0,
         context: 4096,
         norm_epsilon: 1e-6,
+        norm_offset: 0.0,
+        post_norms: false,
+        score_scale: 1.0,
         rope: Rope { theta: 1e6, scaling: Scaling::None, interleaved: false },
         window: None,
         qkv_bias: true,

@@ -108,6 +108,9 @@ fn rows(report: &mut Report, device: &Device, seed: u64) {
             compare(report, device, &format!("SwiGLU {rows}x{width}"), kind, |on| {
                 Ok(ops::swiglu(&on.noise(seed, &[rows, 2 * width])?, on.to)?)
             });
+            compare(report, device, &format!("GeGLU {rows}x{width}"), kind, |on| {
+                Ok(ops::geglu(&on.noise(seed, &[rows, 2 * width])?, on.to)?)
+            });
             compare(report, device, &format!("GELU {rows}x{width}"), kind, |on| {
                 Ok(ops::gelu(&on.noise(seed, &[rows, width])?, on.to)?)
             });

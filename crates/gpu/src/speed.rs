@@ -6,7 +6,9 @@ use kernels::attention::Heads;
 use kernels::cuda::device::device_info;
 use kernels::ops;
 use kernels::sample::TopKRequest;
-use models::{Decoder, DecoderSpec, Encoder, EncoderSpec, KvCache, KvPrecision, PAGE_TOKENS, Rope, Scaling};
+use models::{
+    Activation, Decoder, DecoderSpec, Encoder, EncoderSpec, KvCache, KvPrecision, PAGE_TOKENS, Rope, Scaling,
+};
 
 use crate::batch::{Sequences, pages, tokens};
 use crate::ceiling::{COPY, PRODUCT, seconds};
@@ -46,9 +48,14 @@ fn qwen(layers: usize, hidden: usize, queries: usize, keys: usize, ffn: usize) -
         heads: Heads { queries, keys, dim: 128 },
         ffn,
         routing: None,
+        activation: Activation::Silu,
         vocab: 152_064,
+        embedding_scale: 1.0,
         context: 32_768,
         norm_epsilon: 1e-6,
+        norm_offset: 0.0,
+        post_norms: false,
+        score_scale: 1.0,
         rope: Rope { theta: 1e6, scaling: Scaling::None, interleaved: false },
         window: None,
         qkv_bias: true,

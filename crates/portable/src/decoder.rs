@@ -8,7 +8,10 @@ use std::collections::BTreeMap;
 use candle_core::{DType, Device, Tensor};
 use kernels::rope::RopeTable;
 use models::adapter::{Adapter, LowRank, Projection};
-use models::{AdaptedRows, Batch, BlockNorms, DecoderNetwork, DecoderSpec, KvCache, Output, Result, rope_table};
+use models::{
+    Activation, AdaptedRows, Batch, BlockNorms, DecoderNetwork, DecoderSpec, KvCache, Output, Result, last_norm,
+    rope_table,
+};
 
 use crate::loader::Loader;
 use crate::matrix::{Linear, Matrix};
@@ -26,16 +29,15 @@ pub(crate) struct PagedDecoder {
     norm: Tensor,
     head: Option<Matrix>,
     rope: RopeTable,
+    /// Of the layers with a sliding window, where theirs differs.
+    window_rope: Option<RopeTable>,
     adapters: Vec<Changes>,
 }
 
 #[derive(Debug)]
 struct Layer {
-    attention_norm: Tensor,
-    /// Norms of the query and key heads, `[D]` each.
-    qk_norm: Option<(Tensor, Tensor)>,
+    norms: BlockNorms,
     has_window: bool,
-    ffn_norm: Tensor,
     /// In the order of [`Projection::ALL`].
     projections: Vec<Linear>,
 }
@@ -58,6 +60,8 @@ struct Step<'a> {
     places: Places,
     /// Cosines and sines of the rows' positions, `[N, 1, D/2]` each.
     angles: (Tensor, Tensor),
+    /// The same for the layers with a sliding window, where theirs differ.
+    window_angles: Option<(Tensor, Tensor)>,
     /// Adapters and the numbers of their rows, `[R]`.
     adapted: Vec<(&'a Changes, Tensor)>,
 }
@@ -66,13 +70,15 @@ impl PagedDecoder {
     pub fn load(spec: &DecoderSpec, loader: &Loader<'_>) -> Result<PagedDecoder> {
         crate::refuse_experts(spec)?;
         let (vocab, hidden) = (spec.vocab, spec.hidden);
+        let table = |rope| rope_table(rope, spec.heads.dim, spec.context);
         let head = (!spec.tied).then(|| loader.matrix("lm_head.weight", vocab, hidden)).transpose()?;
         Ok(PagedDecoder {
             embedding: loader.matrix("model.embed_tokens.weight", vocab, hidden)?,
             layers: (0..spec.layers).map(|layer| Layer::load(spec, loader, layer)).collect::<Result<_>>()?,
-            norm: loader.vector("model.norm.weight", hidden)?,
+            norm: last_norm(spec, loader.weights, loader.device)?,
             head,
-            rope: rope_table(&spec.rope, spec.heads.dim, spec.context),
+            rope: table(&spec.rope),
+            window_rope: spec.window_rope().map(table),
             adapters: Vec::new(),
             device: loader.device.clone(),
             spec: spec.clone(),
@@ -85,10 +91,12 @@ impl PagedDecoder {
         let rows = |adapted: &AdaptedRows| -> Result<_> {
             Ok((&self.adapters[adapted.adapter], Tensor::new(&adapted.rows[..], &self.device)?))
         };
+        let angles = |table| plain::angles_of(table, batch.positions, self.spec.heads.dim, &self.device);
         Ok(Step {
             network: self,
             places: Places::new(batch, self.spec.heads, window, &self.device)?,
-            angles: plain::angles_of(&self.rope, batch.positions, self.spec.heads.dim, &self.device)?,
+            angles: angles(&self.rope)?,
+            window_angles: self.window_rope.as_ref().map(angles).transpose()?,
             adapted: adapted.iter().map(rows).collect::<Result<_>>()?,
         })
     }
@@ -121,6 +129,9 @@ impl DecoderNetwork for PagedDecoder {
     fn forward_adapted(&self, batch: Batch<'_>, adapted: &[AdaptedRows], cache: &KvCache) -> Result<Output> {
         let step = self.step(&batch, adapted)?;
         let mut hidden = self.embedding.lookup(&Tensor::new(batch.tokens, &self.device)?)?; // [N, H]
+        if self.spec.embedding_scale != 1.0 {
+            hidden = (hidden * f64::from(self.spec.embedding_scale))?;
+        }
         for (index, (layer, pages)) in self.layers.iter().zip(cache.layers()).enumerate() {
             hidden = layer.forward(index, &hidden, pages, &step)?; // [N, H]
         }
@@ -171,37 +182,47 @@ impl Layer {
             let interleaved = projection.is_interleaved(spec).then_some(spec.heads.dim);
             loader.linear(&projection.in_layer(index), projection.shape(spec), projection.has_bias(spec), interleaved)
         };
-        let norms = BlockNorms::load(spec, loader.weights, index, loader.device)?;
         Ok(Layer {
-            attention_norm: norms.attention,
-            qk_norm: norms.heads,
+            norms: BlockNorms::load(spec, loader.weights, index, loader.device)?,
             has_window: spec.window_of(index).is_some(),
-            ffn_norm: norms.feed_forward,
             projections: Projection::ALL.into_iter().map(linear).collect::<Result<_>>()?,
         })
     }
 
     /// `hidden: [N, H] -> [N, H]`; writes this layer's keys and values.
     fn forward(&self, index: usize, hidden: &Tensor, pages: &Tensor, step: &Step<'_>) -> Result<Tensor> {
-        let DecoderSpec { heads, norm_epsilon: epsilon, .. } = step.network.spec;
+        let DecoderSpec { heads, norm_epsilon: epsilon, activation, .. } = step.network.spec;
+        let angles = step.window_angles.as_ref().filter(|_| self.has_window).unwrap_or(&step.angles);
+        let post = |x: Tensor, norm: Option<&Tensor>| match norm {
+            Some(norm) => plain::rms_norm(&x, norm, epsilon),
+            None => Ok(x),
+        };
         let project = |projection: Projection, x: &Tensor| step.project(index, &self.projections, projection, x);
         let rows = hidden.dim(0)?;
 
-        let x = plain::rms_norm(hidden, &self.attention_norm, epsilon)?;
+        let x = plain::rms_norm(hidden, &self.norms.attention, epsilon)?;
         let mut q = project(Projection::Query, &x)?.reshape((rows, heads.queries, heads.dim))?;
         let mut k = project(Projection::Key, &x)?.reshape((rows, heads.keys, heads.dim))?;
-        if let Some((q_norm, k_norm)) = &self.qk_norm {
+        if let Some((q_norm, k_norm)) = &self.norms.heads {
             (q, k) = (plain::rms_norm(&q, q_norm, epsilon)?, plain::rms_norm(&k, k_norm, epsilon)?);
         }
-        let k = plain::turn(&k, &step.angles)?.reshape((rows, heads.key_width()))?;
+        let k = plain::turn(&k, angles)?.reshape((rows, heads.key_width()))?;
         step.places.write(pages, &k, &project(Projection::Value, &x)?)?;
-        let q = plain::turn(&q, &step.angles)?; // [N, A, D]
+        let q = plain::turn(&q, angles)?; // [N, A, D]
         let attended = step.places.attend(&q, pages, heads, self.has_window)?; // [N, A·D]
-        let hidden = (hidden + project(Projection::Output, &attended)?)?;
+        let post_norms = self.norms.post.as_ref();
+        let attended = post(project(Projection::Output, &attended)?, post_norms.map(|norms| &norms.attention))?;
+        let hidden = (hidden + attended)?;
 
-        let x = plain::rms_norm(&hidden, &self.ffn_norm, epsilon)?;
-        let x = (project(Projection::Gate, &x)?.silu()? * project(Projection::Up, &x)?)?; // [N, F]
-        Ok((hidden + project(Projection::Down, &x)?)?)
+        let x = plain::rms_norm(&hidden, &self.norms.feed_forward, epsilon)?;
+        let gate = project(Projection::Gate, &x)?;
+        let gate = match activation {
+            Activation::Silu => gate.silu()?,
+            // candle's `gelu` is the tanh approximation.
+            Activation::GeluTanh => gate.gelu()?,
+        };
+        let x = (gate * project(Projection::Up, &x)?)?; // [N, F]
+        Ok((hidden + post(project(Projection::Down, &x)?, post_norms.map(|norms| &norms.feed_forward))?)?)
     }
 }
 

@@ -32,6 +32,15 @@ pub use network::{Arithmetic, Network};
 pub use score::Scored;
 
 /// # Errors
+/// For what the differentiable network does not have.
+fn refuse_for_training(spec: &models::DecoderSpec) -> models::Result<()> {
+    match spec.post_norms {
+        true => Err(models::ModelError::Unsupported { what: format!("training of `{}`", spec.architecture) }),
+        false => refuse_experts(spec),
+    }
+}
+
+/// # Errors
 /// For a mixture of experts: neither network here has them.
 fn refuse_experts(spec: &models::DecoderSpec) -> models::Result<()> {
     match spec.routing {

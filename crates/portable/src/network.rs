@@ -46,7 +46,7 @@ impl Network {
     /// # Errors
     /// If a tensor is missing or has another shape than the spec says, or the sequences are longer than the model's context.
     pub fn load(spec: &DecoderSpec, weights: &Weights, positions: usize, device: &Device) -> Result<Network> {
-        crate::refuse_experts(spec)?;
+        crate::refuse_for_training(spec)?;
         if positions > spec.context {
             let reason = format!("sequences of {positions} tokens; its context is {}", spec.context);
             return Err(ModelError::Config { reason });

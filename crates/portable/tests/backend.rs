@@ -108,13 +108,15 @@ fn check_golden(name: &str, logits: &[Vec<f32>], want: &Value) {
     assert!(worst <= 1e-4, "{name}: {worst}");
 }
 
-const DECODERS: [&str; 9] = [
+const DECODERS: [&str; 11] = [
     "llama",
     "qwen2_tied",
     "qwen2_sharded_bf16",
     "qwen2_yarn",
     "qwen2_window",
     "qwen3",
+    "gemma3",
+    "gemma3_scores",
     "llama_biases",
     "llama3",
     "qwen2_layer_types",

@@ -1,8 +1,8 @@
-// SwiGLU and GELU between two products, the sum of two tensors, and a change of type.
+// SwiGLU, GeGLU and GELU between two products, the sum of two tensors, and a change of type.
 //
 // Contract: activation/mod.rs. In f32, out in the type of the product that follows.
-// Launch: 256 threads a block, one value a thread; swiglu: grid (⌈F / 256⌉, N), the others ⌈values / 256⌉.
-// Bytes: swiglu 8 read and 2 (bf16) or 4 written a value; gelu, cast 4 and 2; add 8 and 4.
+// Launch: 256 threads a block, one value a thread; swiglu, geglu: grid (⌈F / 256⌉, N), the others ⌈values / 256⌉.
+// Bytes: swiglu and geglu 8 read and 2 (bf16) or 4 written a value; gelu, cast 4 and 2; add 8 and 4.
 // Limit: memory; for one row the launch.
 // Numerics: expf and erfcf of the device library, below 1e-6 relative, then the out type.
 #include "../cuda/common.cuh"
@@ -17,6 +17,14 @@ typedef bf16 typename_bf16;
         const size_t row = blockIdx.y;                                                                   \
         const float gate = gate_up[row * 2 * width + i], up = gate_up[row * 2 * width + width + i];      \
         set(out[row * width + i], gate / (1.0f + expf(-gate)) * up);                                     \
+    }                                                                                                    \
+    extern "C" __global__ void geglu_##TYPE(const float* gate_up, typename_##TYPE* out, int width) {     \
+        const int i = blockIdx.x * blockDim.x + threadIdx.x;                                             \
+        if (i >= width) return;                                                                          \
+        const size_t row = blockIdx.y;                                                                   \
+        const float gate = gate_up[row * 2 * width + i], up = gate_up[row * 2 * width + width + i];      \
+        const float inner = gate + 0.044715f * gate * gate * gate;                                       \
+        set(out[row * width + i], gate / (1.0f + expf(-1.5957691216057308f * inner)) * up);              \
     }                                                                                                    \
     extern "C" __global__ void gelu_##TYPE(const float* x, typename_##TYPE* out, uint32_t count) {       \
         const uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;                                        \

@@ -2,6 +2,7 @@
 //!
 //! # Contract
 //! SwiGLU: `out = silu(gate) · up` for `gate_up: [N, 2F]` with the gate first, `out: [N, F]`.
+//! GeGLU: `out = gelu_tanh(gate) · up`, likewise (Gemma).
 //! GELU: `out = x Φ(x)`, the exact form (BERT, XLM-R).
 //! Sum: `out = x + y`, `y` of the same size or one row.
 //!
@@ -23,6 +24,16 @@ const VALUES_PER_TASK: usize = 8192;
 
 /// `silu(gate) · up` of every row of `gate_up: [N, 2·width]`.
 pub fn swiglu(isa: Isa, gate_up: &[f32], width: usize) -> Vec<f32> {
+    gated(gate_up, width, |gate, up, out| swiglu_row(isa, gate, up, out))
+}
+
+/// `gelu_tanh(gate) · up` of every row of `gate_up: [N, 2·width]`.
+pub fn geglu(isa: Isa, gate_up: &[f32], width: usize) -> Vec<f32> {
+    gated(gate_up, width, |gate, up, out| geglu_row(isa, gate, up, out))
+}
+
+/// `row_of` writes the output of a row from its gate and up.
+fn gated(gate_up: &[f32], width: usize, row_of: impl Fn(&[f32], &[f32], &mut [MaybeUninit<f32>]) + Sync) -> Vec<f32> {
     assert!(gate_up.len().is_multiple_of(2 * width), "{} values in rows of {}", gate_up.len(), 2 * width);
     let part = (VALUES_PER_TASK / width).max(1) * width;
     // SAFETY: every row of a part is written, and every value of a row.
@@ -31,7 +42,7 @@ pub fn swiglu(isa: Isa, gate_up: &[f32], width: usize) -> Vec<f32> {
             let rows = gate_up[2 * range.start..2 * range.end].chunks_exact(2 * width);
             for (row, out) in rows.zip(out.chunks_exact_mut(width)) {
                 let (gate, up) = row.split_at(width);
-                swiglu_row(isa, gate, up, out);
+                row_of(gate, up, out);
             }
         })
     }
@@ -45,6 +56,17 @@ per_isa! {
 fn swiglu_values(gate: &[f32], up: &[f32], out: &mut [MaybeUninit<f32>]) {
     for ((out, gate), up) in out.iter_mut().zip(gate).zip(up) {
         out.write(math::silu(*gate) * up);
+    }
+}
+
+per_isa! {
+    fn geglu_row(isa, gate: &[f32], up: &[f32], out: &mut [MaybeUninit<f32>]) = geglu_values;
+}
+
+#[inline(always)]
+fn geglu_values(gate: &[f32], up: &[f32], out: &mut [MaybeUninit<f32>]) {
+    for ((out, gate), up) in out.iter_mut().zip(gate).zip(up) {
+        out.write(math::gelu_tanh(*gate) * up);
     }
 }
 
@@ -104,14 +126,19 @@ mod tests {
         for (rows, width) in [(1, 5), (3, 576), (40, 1003)] {
             let (x, y) = (values(1, rows * width), values(2, rows * width));
             let both = [x.clone(), y.clone()].concat();
-            let silu = |(gate, up): (&f32, &f32)| math::silu(*gate) * up;
-            let gated: Vec<f32> =
-                both.chunks(2 * width).flat_map(|row| row[..width].iter().zip(&row[width..]).map(silu)).collect();
+            let gated = |by: fn(f32) -> f32| -> Vec<f32> {
+                let of_row = |row: &[f32]| -> Vec<f32> {
+                    row[..width].iter().zip(&row[width..]).map(|(gate, up)| by(*gate) * up).collect()
+                };
+                both.chunks(2 * width).flat_map(of_row).collect()
+            };
+            let (by_silu, by_gelu) = (gated(math::silu), gated(math::gelu_tanh));
             let added: Vec<f32> = x.iter().zip(&y).map(|(x, y)| x + y).collect();
             let shifted: Vec<f32> = x.iter().zip(y[..width].iter().cycle()).map(|(x, y)| x + y).collect();
             let bent: Vec<f32> = x.iter().map(|x| math::gelu(*x)).collect();
             for isa in Isa::available() {
-                assert_eq!(swiglu(isa, &both, width), gated, "{isa} swiglu {rows} x {width}");
+                assert_eq!(swiglu(isa, &both, width), by_silu, "{isa} swiglu {rows} x {width}");
+                assert_eq!(geglu(isa, &both, width), by_gelu, "{isa} geglu {rows} x {width}");
                 assert_eq!(sum(isa, &x, &y), added, "{isa} sum {rows} x {width}");
                 assert_eq!(sum(isa, &x, &y[..width]), shifted, "{isa} sum of a row {rows} x {width}");
                 assert_eq!(gelu(isa, &x), bent, "{isa} gelu {rows} x {width}");

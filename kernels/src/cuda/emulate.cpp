@@ -245,7 +245,8 @@ struct Thunk<KERNEL> {
     ENTRY(paged, paged_wide_##T##_##OUT##_64) ENTRY(paged, paged_wide_##T##_##OUT##_128)    \
     ENTRY(paged, paged_narrow_##T##_##OUT##_64) ENTRY(paged, paged_narrow_##T##_##OUT##_128)
 static const struct { const char* name; void (*run)(void**); } KERNELS[] = {
-    BOTH(activation, swiglu) BOTH(activation, gelu) ENTRY(activation, add) ENTRY(activation, to_bf16)
+    BOTH(activation, swiglu) BOTH(activation, geglu) BOTH(activation, gelu)
+    ENTRY(activation, add) ENTRY(activation, to_bf16)
     BOTH(norm, rms_norm) BOTH(norm, add_rms_norm) ENTRY(norm, layer_norm) ENTRY(norm, norm_heads)
     ENTRY(rope, rotate_and_store_f16) BOTH(rope, rotate_and_store)
     BOTH(rows, lookup) ENTRY(rows, few_rows_1) ENTRY(rows, few_rows_2) ENTRY(rows, few_rows_3) ENTRY(rows, few_rows_4)

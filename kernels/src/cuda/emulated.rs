@@ -172,6 +172,9 @@ fn activations_are_those_of_the_reference() {
     check("swiglu", &out, &want, 1e-6);
     run(&launch::swiglu(at(&x), Typed { at: at(&halves), dtype: DType::BF16 }, rows, width));
     check_bf16("swiglu in bf16", &halves, &want);
+    let want = activation::geglu(Isa::Scalar, &x, width);
+    run(&launch::geglu(at(&x), floats(&out), rows, width));
+    check("geglu", &out, &want, 1e-6);
     let want = activation::gelu(Isa::Scalar, &x[..500]);
     let out = nans(500);
     run(&launch::gelu(at(&x), floats(&out), 500));

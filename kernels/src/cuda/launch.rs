@@ -147,8 +147,17 @@ pub(crate) fn norm_heads(
 
 /// `gate_up: [rows, 2 · width]`.
 pub(crate) fn swiglu(gate_up: u64, out: Typed, rows: usize, width: usize) -> Launch {
+    gated("swiglu", gate_up, out, rows, width)
+}
+
+/// `gate_up: [rows, 2 · width]`.
+pub(crate) fn geglu(gate_up: u64, out: Typed, rows: usize, width: usize) -> Launch {
+    gated("geglu", gate_up, out, rows, width)
+}
+
+fn gated(kernel: &str, gate_up: u64, out: Typed, rows: usize, width: usize) -> Launch {
     let arguments = arguments![gate_up, out, width];
-    let kernel = format!("swiglu_{}", name(out.dtype));
+    let kernel = format!("{kernel}_{}", name(out.dtype));
     launch(Module::Activation, kernel, (width.div_ceil(THREADS), rows), THREADS, arguments)
 }
 

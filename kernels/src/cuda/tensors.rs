@@ -6,7 +6,7 @@ use std::ops::Range;
 use candle_core::{CudaDevice, DType, Result, Tensor, bail};
 
 use super::device::{hold, hold_as, output, processors, run};
-use super::launch::{self, Angles, Found, Parts};
+use super::launch::{self, Angles, Found, Launch, Parts, Typed};
 use super::plan::{Cut, Plan, WIDE_ROWS, strips};
 use crate::attention::{Heads, KEYS, PagedSequence};
 use crate::embedding::Pool;
@@ -73,10 +73,18 @@ pub(crate) fn norm_heads(qkv: &Tensor, q: &Tensor, k: &Tensor, heads: Heads, eps
 }
 
 pub(crate) fn swiglu(gate_up: &Tensor, to: DType) -> Result<Tensor> {
+    gated(launch::swiglu, gate_up, to)
+}
+
+pub(crate) fn geglu(gate_up: &Tensor, to: DType) -> Result<Tensor> {
+    gated(launch::geglu, gate_up, to)
+}
+
+fn gated(kernel: fn(u64, Typed, usize, usize) -> Launch, gate_up: &Tensor, to: DType) -> Result<Tensor> {
     let (device, (rows, both)) = (cuda_device(gate_up)?, rows_and_width(gate_up)?);
     let held = hold_as(gate_up, DType::F32)?;
     let (tensor, out) = output(&device, (rows, both / 2), to)?;
-    run(&device, &launch::swiglu(held.values.at, out, rows, both / 2))?;
+    run(&device, &kernel(held.values.at, out, rows, both / 2))?;
     Ok(tensor)
 }
 

@@ -13,7 +13,7 @@ mod rows;
 mod sampling;
 mod storage;
 
-pub use activation::{gelu, swiglu};
+pub use activation::{geglu, gelu, swiglu};
 pub use attention::{paged_attention, ragged_attention, rotate_and_store};
 pub use norm::{add_layer_norm, add_rms_norm, layer_norm, norm_heads, rms_norm};
 pub use product::{add_low_rank, matmul, matmul_some};

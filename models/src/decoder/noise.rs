@@ -5,7 +5,7 @@ use kernels::cuda::DeviceMatrix;
 use kernels::weight::Weight;
 
 use super::{Decoder, FeedForward, Layer};
-use crate::error::Result;
+use crate::error::{ModelError, Result};
 use crate::linear::Linear;
 use crate::rotary;
 use crate::spec::DecoderSpec;
@@ -23,6 +23,7 @@ impl Decoder {
             norm: Tensor::ones(spec.hidden, DType::F32, device)?,
             head: (!spec.tied).then(|| matrix(spec.vocab, spec.hidden, device)).transpose()?,
             rope: rotary::table(&spec.rope, spec.heads.dim, context),
+            window_rope: spec.window_rope().map(|rope| rotary::table(rope, spec.heads.dim, context)),
             adapters: Vec::new(),
             device: device.clone(),
             spec: spec.clone(),
@@ -41,6 +42,9 @@ pub(crate) fn matrix(rows: usize, cols: usize, device: &Device) -> Result<Weight
 }
 
 fn layer(spec: &DecoderSpec, index: usize, device: &Device) -> Result<Layer> {
+    if spec.post_norms {
+        return Err(ModelError::Unsupported { what: "random weights of a network with norms of outputs".into() });
+    }
     let (hidden, heads) = (spec.hidden, spec.heads);
     let linear = |rows, cols| Linear::new(matrix(rows, cols, device)?, None, device);
     let ones = |len: usize| Tensor::ones(len, DType::F32, device);
@@ -54,6 +58,7 @@ fn layer(spec: &DecoderSpec, index: usize, device: &Device) -> Result<Layer> {
         window: spec.window_of(index),
         output: linear(hidden, heads.query_width())?,
         ffn_norm: ones(hidden)?,
+        post_norms: None,
         feed_forward: FeedForward::Dense { gate_up: linear(2 * spec.ffn, hidden)?, down: linear(hidden, spec.ffn)? },
     })
 }

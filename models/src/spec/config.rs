@@ -2,9 +2,15 @@
 
 use serde_json::{Value, json};
 
-use super::{DecoderSpec, EncoderSpec, Rope, Routing, Scaling, SlidingWindow, Spec, Yarn, heads, ratio};
+use super::{
+    Activation, DecoderSpec, EncoderSpec, Rope, Routing, Scaling, SlidingWindow, Spec, Yarn, gemma, heads, ratio,
+};
 use crate::error::{ModelError, Result};
 use crate::fields::{Fields, switched_off};
+
+// Types of layers.
+pub(super) const FULL: &str = "full_attention";
+pub(super) const SLIDING: &str = "sliding_attention";
 
 impl Spec {
     /// Reads a Hugging Face `config.json`.
@@ -15,6 +21,8 @@ impl Spec {
         let fields = Fields::new(config);
         match fields.text("model_type")? {
             kind @ ("llama" | "mistral" | "qwen2" | "qwen3" | "qwen3_moe") => Ok(Spec::Decoder(decoder(kind, fields)?)),
+            "gemma3_text" => Ok(Spec::Decoder(gemma::decoder(fields)?)),
+            "gemma3" => Ok(Spec::Decoder(gemma::text_decoder(&fields)?)),
             kind @ ("bert" | "xlm-roberta") => Ok(Spec::Encoder(encoder(kind, fields)?)),
             other => Err(ModelError::Unsupported { what: format!("model type `{other}`") }),
         }
@@ -43,10 +51,15 @@ fn decoder(kind: &str, fields: Fields<'_>) -> Result<DecoderSpec> {
         heads: heads(queries, fields.optional_number("num_key_value_heads")?.unwrap_or(queries), dim)?,
         ffn: fields.number("intermediate_size")?,
         routing: if kind == "qwen3_moe" { Some(routing(&fields)?) } else { None },
+        activation: Activation::Silu,
         vocab: fields.number("vocab_size")?,
+        embedding_scale: 1.0,
         context: fields.number("max_position_embeddings")?,
         norm_epsilon: fields.float("rms_norm_eps")?,
+        norm_offset: 0.0,
+        post_norms: false,
         rope: rope(&fields)?,
+        score_scale: 1.0,
         window: window(kind, layers, &fields)?,
         qkv_bias: kind == "qwen2" || attention_bias,
         output_bias: attention_bias,
@@ -81,8 +94,6 @@ fn routing(fields: &Fields<'_>) -> Result<Routing> {
 
 /// Which layers have a sliding window. Published configurations of Qwen name a window and say beside it that it is not used.
 fn window(kind: &str, layers: usize, fields: &Fields<'_>) -> Result<Option<SlidingWindow>> {
-    const FULL: &str = "full_attention";
-    const SLIDING: &str = "sliding_attention";
     let of_qwen = matches!(kind, "qwen2" | "qwen3");
     let is_used = match kind {
         "mistral" => true,
@@ -108,16 +119,9 @@ fn window(kind: &str, layers: usize, fields: &Fields<'_>) -> Result<Option<Slidi
         ));
     }
     let by_position: Vec<bool> = (0..layers).map(|layer| tokens.is_some() && layer >= first_layer).collect();
-    let slides = match fields.optional_texts("layer_types")? {
+    let slides = match layer_types(layers, fields)? {
         None => by_position,
-        Some(types) => {
-            if let Some(other) = types.iter().find(|kind| ![FULL, SLIDING].contains(*kind)) {
-                return Err(ModelError::Unsupported { what: format!("layer type `{other}`") });
-            }
-            if types.len() != layers {
-                return Err(ModelError::config(format!("{} `layer_types` for {layers} layers", types.len())));
-            }
-            let slides: Vec<bool> = types.iter().map(|kind| *kind == SLIDING).collect();
+        Some(slides) => {
             // Only Qwen's networks follow the list; for others it has to say what they do.
             if (slides.contains(&true) && tokens.is_none()) || (!of_qwen && slides != by_position) {
                 return Err(ModelError::config("`layer_types` and `sliding_window` contradict each other"));
@@ -125,7 +129,19 @@ fn window(kind: &str, layers: usize, fields: &Fields<'_>) -> Result<Option<Slidi
             slides
         }
     };
-    Ok(tokens.filter(|_| slides.contains(&true)).map(|tokens| SlidingWindow { tokens, layers: slides }))
+    Ok(tokens.filter(|_| slides.contains(&true)).map(|tokens| SlidingWindow { tokens, layers: slides, rope: None }))
+}
+
+/// Which layers have a window by `layer_types`, if the field is there.
+pub(super) fn layer_types(layers: usize, fields: &Fields<'_>) -> Result<Option<Vec<bool>>> {
+    let Some(types) = fields.optional_texts("layer_types")? else { return Ok(None) };
+    if let Some(other) = types.iter().find(|kind| ![FULL, SLIDING].contains(*kind)) {
+        return Err(ModelError::Unsupported { what: format!("layer type `{other}`") });
+    }
+    if types.len() != layers {
+        return Err(ModelError::config(format!("{} `layer_types` for {layers} layers", types.len())));
+    }
+    Ok(Some(types.iter().map(|kind| *kind == SLIDING).collect()))
 }
 
 /// Newer configurations have theta and scaling in `rope_parameters`, older ones `rope_theta` beside `rope_scaling`.
@@ -149,7 +165,8 @@ fn rope(fields: &Fields<'_>) -> Result<Rope> {
     Ok(Rope { theta, scaling, interleaved: false })
 }
 
-fn scaling(rope: Fields<'_>) -> Result<Scaling> {
+/// Scaling by a part of the configuration about the rotary embedding.
+pub(super) fn scaling(rope: Fields<'_>) -> Result<Scaling> {
     let (new, old) = (rope.optional_text("rope_type")?, rope.optional_text("type")?);
     if let (Some(new), Some(old)) = (new, old)
         && new != old

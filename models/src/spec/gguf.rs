@@ -1,6 +1,6 @@
 //! Hyperparameters from a GGUF file's metadata.
 
-use super::{DecoderSpec, Rope, Routing, Scaling, Spec, Yarn, heads, ratio};
+use super::{Activation, DecoderSpec, Rope, Routing, Scaling, Spec, Yarn, gemma, heads, ratio};
 use crate::error::{ModelError, Result};
 use crate::gguf::Metadata;
 use crate::weights::Weights;
@@ -15,7 +15,7 @@ impl Spec {
             return Err(ModelError::Unsupported { what: format!("a GGUF file of type `{kind}` as a model") });
         }
         let architecture = metadata.text("general.architecture")?.to_owned();
-        if !matches!(architecture.as_str(), "llama" | "qwen2" | "qwen3" | "qwen3moe") {
+        if !matches!(architecture.as_str(), "llama" | "qwen2" | "qwen3" | "qwen3moe" | "gemma3") {
             return Err(ModelError::Unsupported { what: format!("GGUF architecture `{architecture}`") });
         }
         refuse_unused_keys(metadata, &architecture)?;
@@ -45,21 +45,35 @@ impl Spec {
             (None, _) => metadata.float(&key("rope.freq_base"))?,
         };
         let has = |name: &str| weights.has_gguf(name);
+        let is_gemma = architecture == "gemma3";
+        let layers = number("block_count")?;
+        let window = if is_gemma { Some(gemma::gguf_window(metadata, layers)?) } else { None };
         Ok(Spec::Decoder(DecoderSpec {
-            layers: number("block_count")?,
+            layers,
             hidden,
             heads: heads(queries, optional("attention.head_count_kv")?.unwrap_or(queries), dim)?,
             ffn: number("feed_forward_length")?,
             routing,
+            activation: if is_gemma { Activation::GeluTanh } else { Activation::Silu },
             vocab: metadata.list_len("tokenizer.ggml.tokens")?,
+            embedding_scale: if is_gemma { (hidden as f32).sqrt() } else { 1.0 },
             context: number("context_length")?,
             norm_epsilon: metadata.float(&key("attention.layer_norm_rms_epsilon"))?,
+            // The converter adds the 1.
+            norm_offset: 0.0,
+            post_norms: is_gemma,
+            // No key says it. 62 blocks has the model of 27B, whose scores are divided by √(H/A), as in llama.cpp.
+            score_scale: if is_gemma && layers == 62 {
+                gemma::score_scale(dim, hidden as f32 / queries as f32)
+            } else {
+                1.0
+            },
             rope: Rope {
                 theta,
                 scaling: gguf_scaling(metadata, &architecture, weights, dim)?,
                 interleaved: architecture == "llama",
             },
-            window: None,
+            window,
             qkv_bias: has("blk.0.attn_q.bias"),
             output_bias: has("blk.0.attn_output.bias"),
             gate_up_bias: has("blk.0.ffn_gate.bias"),
@@ -110,8 +124,10 @@ fn refuse_unused_keys(metadata: &Metadata, architecture: &str) -> Result<()> {
         // The number of tokens says the same.
         "vocab_size",
     ];
+    const OF_GEMMA: &[&str] = &["attention.sliding_window", "attention.sliding_window_pattern", "rope.freq_base_swa"];
     let group = format!("{architecture}.");
-    let own = metadata.keys().filter(|key| key.strip_prefix(&group).is_some_and(|name| !KNOWN.contains(&name)));
+    let is_known = |name: &str| KNOWN.contains(&name) || (architecture == "gemma3" && OF_GEMMA.contains(&name));
+    let own = metadata.keys().filter(|key| key.strip_prefix(&group).is_some_and(|name| !is_known(name)));
     match own.min() {
         Some(key) => Err(ModelError::unused_field(key.to_owned(), &metadata.shown(key))),
         None => Ok(()),

@@ -15,8 +15,9 @@ use super::{check_decoder, floats, golden, load, read};
 type Extra<'a> = &'a [(&'a str, Value)];
 
 /// The name that llama.cpp's converter gives to a tensor.
-fn gguf_name(name: &str) -> String {
-    const PARTS: [(&str, &str); 15] = [
+fn gguf_name(name: &str, spec: &DecoderSpec) -> String {
+    let second = if spec.post_norms { "post_attention_norm" } else { "ffn_norm" };
+    let parts: [(&str, &str); 17] = [
         ("model.layers.", "blk."),
         ("self_attn.q_proj", "attn_q"),
         ("self_attn.k_proj", "attn_k"),
@@ -29,11 +30,13 @@ fn gguf_name(name: &str) -> String {
         ("mlp.down_proj", "ffn_down"),
         ("mlp.gate.", "ffn_gate_inp."),
         ("input_layernorm", "attn_norm"),
-        ("post_attention_layernorm", "ffn_norm"),
+        ("post_attention_layernorm", second),
+        ("pre_feedforward_layernorm", "ffn_norm"),
+        ("post_feedforward_layernorm", "post_ffw_norm"),
         ("model.embed_tokens", "token_embd"),
         ("model.norm", "output_norm"),
     ];
-    PARTS.iter().fold(name.replace("lm_head", "output"), |name, (part, own)| name.replace(part, own))
+    parts.iter().fold(name.replace("lm_head", "output"), |name, (part, own)| name.replace(part, own))
 }
 
 /// Rows of heads from the order of halves to that of neighbouring pairs.
@@ -49,7 +52,7 @@ pub(super) fn tensors(name: &str, spec: &DecoderSpec) -> HashMap<String, Tensor>
     let renamed = all.into_iter().filter(|(name, _)| !(spec.tied && name == "lm_head.weight")).map(|(name, tensor)| {
         let is_rotated = name.contains("q_proj") || name.contains("k_proj");
         let reordered = spec.architecture == "llama" && is_rotated;
-        (gguf_name(&name), if reordered { in_pairs(&tensor, spec.heads.dim) } else { tensor })
+        (gguf_name(&name, spec), if reordered { in_pairs(&tensor, spec.heads.dim) } else { tensor })
     });
     renamed.collect()
 }
@@ -118,6 +121,21 @@ fn experts_that_are_stacked() {
         ("expert_feed_forward_length", number(ffn)),
     ];
     check_tensors("qwen3_moe", &original, &tensors, &extra);
+}
+
+#[test]
+fn gemma_whose_norms_have_the_offset_in_the_file() {
+    let original = load("gemma3");
+    let stored = tensors("gemma3", original.spec()).into_iter().map(|(name, tensor)| {
+        let tensor = if name.ends_with("_norm.weight") { (tensor + 1.0).unwrap() } else { tensor };
+        (name, tensor)
+    });
+    let extra = [
+        ("attention.sliding_window", Value::U32(20)),
+        ("rope.scaling.type", Value::String("linear".into())),
+        ("rope.scaling.factor", Value::F32(8.0)),
+    ];
+    check_tensors("gemma3", &original, &stored.collect(), &extra);
 }
 
 #[test]

@@ -4,14 +4,15 @@
 mod gguf;
 mod refused;
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 
-use candle_core::Device;
+use candle_core::{DType, Device, Tensor};
 use models::{
     Batch, Decoder, DecoderNetwork, KvCache, KvPrecision, LanguageModel, LoadOptions, Numerics, PAGE_TOKENS,
     PagedSequence, Precision, Quantisation, Spec, Weights, active_isa,
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 
 fn golden(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../tests/golden/decoder").join(name)
@@ -213,6 +214,34 @@ fn mistral_with_a_sliding_window() {
 #[test]
 fn qwen2_whose_configuration_names_the_type_of_each_layer() {
     check("qwen2_layer_types");
+}
+
+#[test]
+fn gemma3_with_two_rotary_embeddings_and_norms_of_outputs() {
+    check("gemma3");
+}
+
+#[test]
+fn gemma3_whose_scores_are_scaled_otherwise() {
+    check("gemma3_scores");
+}
+
+#[test]
+fn gemma3_with_an_image_encoder_that_is_left_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = candle_core::safetensors::load(golden("gemma3").join("model.safetensors"), &Device::Cpu).unwrap();
+    let mut tensors: HashMap<String, Tensor> =
+        text.into_iter().map(|(name, tensor)| (format!("language_model.{name}"), tensor)).collect();
+    let zeros = Tensor::zeros((4, 4), DType::F32, &Device::Cpu).unwrap();
+    tensors.insert("vision_tower.vision_model.encoder.layers.0.mlp.fc1.weight".into(), zeros.clone());
+    tensors.insert("multi_modal_projector.mm_input_projection_weight".into(), zeros);
+    candle_core::safetensors::save(&tensors, folder.path().join("model.safetensors")).unwrap();
+    let config = json!({ "model_type": "gemma3", "text_config": read(golden("gemma3").join("config.json")) });
+    std::fs::write(folder.path().join("config.json"), config.to_string()).unwrap();
+    std::fs::copy(golden("gemma3").join("tokenizer.json"), folder.path().join("tokenizer.json")).unwrap();
+    std::fs::write(folder.path().join("chat_template.jinja"), "{{ messages[0].content }}").unwrap();
+    let model = LanguageModel::load(folder.path(), &Device::Cpu).unwrap();
+    check_decoder("gemma3", &*model.network);
 }
 
 #[test]

@@ -66,7 +66,13 @@ fn a_field_that_nothing_honours_is_named() {
     check("llama", scaling(json!({ "rope_type": "longrope" })), Some("rope scaling `longrope`"));
     check("llama", scaling(json!({ "type": "linear" })), Some("both `yarn` and `linear`"));
     check("llama", json!({ "rope_parameters": { "rope_theta": 5.0 } }), Some("`rope_theta` is both"));
-    check("llama", json!({ "model_type": "gemma3_text" }), Some("model type `gemma3_text`"));
+    check("llama", json!({ "model_type": "gemma2" }), Some("model type `gemma2`"));
+    check("gemma3", json!({}), None);
+    check("gemma3", json!({ "attn_logit_softcapping": 50.0 }), Some("`attn_logit_softcapping` = 50"));
+    check("gemma3", json!({ "final_logit_softcapping": 30.0 }), Some("`final_logit_softcapping` = 30"));
+    check("gemma3", json!({ "use_bidirectional_attention": true }), Some("`use_bidirectional_attention`"));
+    check("gemma3", json!({ "hidden_activation": "silu" }), Some("activation `silu`"));
+    check("gemma3", json!({ "sliding_window": 0 }), Some("a sliding window of no tokens"));
 }
 
 #[test]
