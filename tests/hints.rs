@@ -35,7 +35,7 @@ fn what_is_mistyped_is_met_with_a_hint_that_helps() {
     assert!(said.code == 2 && said.err.contains("it must be 1 or more") && !said.err.contains("zero type"), "{said:?}");
     let help = home.get(&["keys", "list", "--help"]);
     assert!(help.contains("--data-dir"), "{help}");
-    for flag in ["--gpu", "--cpu", "--backend", "--threads", "--kv-tokens", "--draft-tokens"] {
+    for flag in ["--gpu", "--cpu", "--backend", "--threads", "--kv-tokens", "--kv <FORMAT>", "--draft-tokens"] {
         assert!(!help.contains(flag), "{flag} in {help}");
         assert!(home.get(&["ask", "--help"]).contains(flag), "{flag}");
     }

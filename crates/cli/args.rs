@@ -108,7 +108,7 @@ pub enum Command {
 /// The command line. Commands that compute nothing do not list the flags of processors and caches.
 pub fn command() -> clap::Command {
     const IDLE: [&str; 5] = ["keys", "corpus", "methods", "completions", "man"];
-    const COMPUTING: [&str; 6] = ["gpu", "cpu", "backend", "threads", "kv_tokens", "draft_tokens"];
+    const COMPUTING: [&str; 7] = ["gpu", "cpu", "backend", "threads", "kv_tokens", "kv", "draft_tokens"];
     let mut command = Args::command();
     let flags: Vec<clap::Arg> =
         command.get_arguments().filter(|flag| COMPUTING.contains(&flag.get_id().as_str())).cloned().collect();

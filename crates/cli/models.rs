@@ -212,7 +212,7 @@ fn fit(model: &str, memory: Option<u64>, embedder: &str, global: &GlobalFlags) -
     let (name, footprint) = loader::footprint(model, global)?;
     let models = [(name, if place == Place::Gpu { footprint.on_gpu() } else { footprint })];
     let embedder = loader::embedder_bytes(embedder, global)?;
-    let plan = Plan { models: &models, embedder: Some(&embedder), kv_tokens: 0, place, memory };
+    let plan = Plan { models: &models, embedder: Some(&embedder), kv_tokens: 0, kv: global.kv.into(), place, memory };
     let kv_tokens = match (global.kv_tokens, place) {
         (Some(tokens), _) => tokens,
         (None, Place::Shared) => loader::default_kv_tokens([&models[0].1]),

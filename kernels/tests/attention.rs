@@ -1,7 +1,7 @@
 //! Paged and ragged attention give the bits of the reference for any chunking and any page order.
 
 use half::f16;
-use kernels::attention::{Heads, PagedSequence, Pages, PagesMut, paged, ragged, reference};
+use kernels::attention::{Heads, PagedSequence, Pages, PagesMut, paged, ragged, reference, rounded};
 use kernels::cpu::Isa;
 use kernels::rope::{Placement, RopeTable, rotate_queries, store_keys_values};
 
@@ -21,6 +21,8 @@ fn check_window(heads: Heads, lengths: [usize; 2], past: [usize; 2], window: Opt
     let page_lists = [vec![5u32, 0, 3, 8], vec![1u32, 7, 2, 6]];
     let mut halves = vec![f16::from_f32(7.0); 9 * heads.page().len()];
     let mut floats = vec![7f32; 9 * heads.page().len()];
+    let in_blocks = heads.dim.is_multiple_of(32);
+    let mut bytes = vec![7u8; if in_blocks { 9 * heads.page().quantised_len() } else { 0 }];
     let mut qkvs = Vec::new();
     for (s, list) in page_lists.iter().enumerate() {
         let total = past[s] + lengths[s];
@@ -30,6 +32,9 @@ fn check_window(heads: Heads, lengths: [usize; 2], past: [usize; 2], window: Opt
         let at = Placement { positions: &positions, slots: &slots };
         store_keys_values(heads, &qkv, &table, at, PagesMut::F16(&mut halves));
         store_keys_values(heads, &qkv, &table, at, PagesMut::F32(&mut floats));
+        if in_blocks {
+            store_keys_values(heads, &qkv, &table, at, PagesMut::Q8(&mut bytes));
+        }
         qkvs.push(qkv);
     }
     let rows: Vec<usize> = (0..2).flat_map(|s| past[s]..past[s] + lengths[s]).collect();
@@ -40,17 +45,19 @@ fn check_window(heads: Heads, lengths: [usize; 2], past: [usize; 2], window: Opt
         PagedSequence { rows: 0..lengths[0], past: past[0], pages: &page_lists[0] },
         PagedSequence { rows: lengths[0]..rows.len(), past: past[1], pages: &page_lists[1] },
     ];
-    let isas = Isa::available().flat_map(|isa| [(isa, true), (isa, false)]);
-    for (isa, in_half) in isas {
-        let pages = if in_half { Pages::F16(&halves) } else { Pages::F32(&floats) };
-        let stored = |x: f32| if in_half { f16::from_f32(x).to_f32() } else { x };
+    let in_bytes = |head: &[f32]| rounded(Isa::Scalar, head);
+    let in_halves = |head: &[f32]| head.iter().map(|x| f16::from_f32(*x).to_f32()).collect();
+    let kinds: [(Pages<'_>, &dyn Fn(&[f32]) -> Vec<f32>); 3] =
+        [(Pages::F16(&halves), &in_halves), (Pages::F32(&floats), &<[f32]>::to_vec), (Pages::Q8(&bytes), &in_bytes)];
+    let kinds = &kinds[..if in_blocks { 3 } else { 2 }];
+    for (isa, (pages, stored)) in Isa::available().flat_map(|isa| kinds.iter().map(move |kind| (isa, *kind))) {
         let mut out = vec![f32::NAN; q.len()];
         paged(isa, heads, window, &q, pages, &sequences, &mut out);
         for row in 0..rows.len() {
             for head in 0..heads.queries {
                 let part = |t: usize, start: usize| {
                     let at = t * width + start + head / heads.group() * heads.dim;
-                    qkvs[of(row)][at..][..heads.dim].iter().map(|x| stored(*x)).collect::<Vec<f32>>()
+                    stored(&qkvs[of(row)][at..][..heads.dim])
                 };
                 let keys: Vec<_> = (0..=rows[row]).map(|t| part(t, heads.query_width())).collect();
                 let values: Vec<_> =
@@ -70,6 +77,7 @@ fn paged_attention_gives_the_bits_of_the_reference() {
     check(Heads { queries: 4, keys: 1, dim: 128 }, [33, 17], [31, 64]);
     check(Heads { queries: 2, keys: 2, dim: 8 }, [1, 100], [0, 0]);
     check(Heads { queries: 6, keys: 2, dim: 80 }, [5, 6], [60, 0]);
+    check(Heads { queries: 3, keys: 1, dim: 96 }, [3, 20], [40, 5]);
 }
 
 #[test]

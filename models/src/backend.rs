@@ -12,7 +12,7 @@ use crate::adapter::Adapter;
 use crate::decoder::{Batch, Decoder, Output};
 use crate::encoder::{Encoder, Pass};
 use crate::error::{ModelError, Result};
-use crate::kv_cache::KvCache;
+use crate::kv_cache::{KvCache, KvPrecision};
 use crate::lora::AdaptedRows;
 use crate::spec::{DecoderSpec, EncoderSpec};
 use crate::weights::Weights;
@@ -42,6 +42,9 @@ pub trait DecoderNetwork: Debug + Send {
 
     /// Names the arithmetic: keys and values of networks with different names are not interchangeable.
     fn arithmetic(&self) -> &'static str;
+
+    /// True if it reads and writes KV caches in this precision.
+    fn takes_kv(&self, precision: KvPrecision) -> bool;
 
     /// Loads an adapter; returns its number, counted from 0.
     ///
@@ -142,6 +145,14 @@ impl DecoderNetwork for Decoder {
             (true, Numerics::Portable) => "kernels, CPU",
             (true, Numerics::Native) => "kernels, CPU, native numerics",
             (false, _) => "kernels, GPU",
+        }
+    }
+
+    fn takes_kv(&self, precision: KvPrecision) -> bool {
+        match precision {
+            KvPrecision::F16 => true,
+            KvPrecision::Bf16 => !Decoder::device(self).is_cpu(),
+            KvPrecision::F32 | KvPrecision::Q8_0 => Decoder::device(self).is_cpu(),
         }
     }
 

@@ -1,11 +1,13 @@
 //! The KV cache: keys and values of all layers, in pages of [`PAGE_TOKENS`] tokens.
 
+use std::fmt;
+
 use candle_core::{DType, Device, Tensor};
 use half::f16;
 use half::vec::HalfBitsVecExt;
 use kernels::attention::KEYS;
 
-use crate::error::Result;
+use crate::error::{ModelError, Result};
 use crate::spec::DecoderSpec;
 
 /// Tokens in a page of keys and values.
@@ -26,6 +28,8 @@ pub enum KvPrecision {
     Bf16,
     /// On the processor only.
     F32,
+    /// In 8 bits, with a scale for 32 dimensions of a key or value: 8.5 bits a value. By the kernels on the processor only.
+    Q8_0,
 }
 
 impl KvPrecision {
@@ -34,7 +38,36 @@ impl KvPrecision {
             KvPrecision::F16 => DType::F16,
             KvPrecision::Bf16 => DType::BF16,
             KvPrecision::F32 => DType::F32,
+            KvPrecision::Q8_0 => DType::U8,
         }
+    }
+
+    /// Elements of a page of one layer: values, or bytes.
+    fn page_len(self, spec: &DecoderSpec) -> usize {
+        match self {
+            KvPrecision::Q8_0 => spec.heads.page().quantised_len(),
+            KvPrecision::F16 | KvPrecision::Bf16 | KvPrecision::F32 => spec.heads.page().len(),
+        }
+    }
+
+    /// Bytes of keys and values that take `halves` bytes in f16.
+    pub fn bytes(self, halves: u64) -> u64 {
+        match self {
+            KvPrecision::F16 | KvPrecision::Bf16 => halves,
+            KvPrecision::F32 => 2 * halves,
+            KvPrecision::Q8_0 => halves / 64 * 34,
+        }
+    }
+}
+
+impl fmt::Display for KvPrecision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            KvPrecision::F16 => "f16",
+            KvPrecision::Bf16 => "bf16",
+            KvPrecision::F32 => "f32",
+            KvPrecision::Q8_0 => "q8_0",
+        })
     }
 }
 
@@ -42,20 +75,25 @@ impl KvCache {
     /// `pages` empty pages for a network of this shape.
     ///
     /// # Errors
-    /// If the device has no room for them.
+    /// If the device has no room for them, or the heads are no blocks of [`KvPrecision::Q8_0`].
     pub fn new(spec: &DecoderSpec, pages: usize, precision: KvPrecision, device: &Device) -> Result<KvCache> {
-        let shape = (pages, spec.heads.page().len());
+        if precision == KvPrecision::Q8_0 && !spec.heads.dim.is_multiple_of(32) {
+            let what = format!("a KV cache in q8_0 for heads of {} dimensions", spec.heads.dim);
+            return Err(ModelError::Unsupported { what });
+        }
+        let shape = (pages, precision.page_len(spec));
         let layer = |_| match precision {
             // Zeros that the system gives take no memory before they are used; those that candle writes do.
             KvPrecision::F16 if device.is_cpu() => {
                 Tensor::from_vec(vec![0u16; shape.0 * shape.1].reinterpret_into::<f16>(), shape, device)
             }
+            KvPrecision::Q8_0 => Tensor::from_vec(vec![0u8; shape.0 * shape.1], shape, device),
             _ => Tensor::zeros(shape, precision.dtype(), device),
         };
         Ok(KvCache { layers: (0..spec.layers).map(layer).collect::<candle_core::Result<_>>()? })
     }
 
-    /// The pages of each layer: `[pages, 2·32·K·D]`. The network that fills a page determines its layout.
+    /// The pages of each layer: `[pages, 2·32·K·D]`, in [`KvPrecision::Q8_0`] more by the bytes of scales. The network that fills a page determines its layout.
     pub fn layers(&self) -> &[Tensor] {
         &self.layers
     }
@@ -78,6 +116,7 @@ impl KvCache {
         match self.layers.first().map(Tensor::dtype) {
             Some(DType::F32) => KvPrecision::F32,
             Some(DType::BF16) => KvPrecision::Bf16,
+            Some(DType::U8) => KvPrecision::Q8_0,
             _ => KvPrecision::F16,
         }
     }
@@ -92,6 +131,7 @@ impl KvCache {
             let values = layer.narrow(0, page, 1)?.force_contiguous()?.flatten_all()?;
             match layer.dtype() {
                 DType::F16 => out.extend(values.to_vec1::<f16>()?.iter().flat_map(|x| x.to_le_bytes())),
+                DType::U8 => out.extend(values.to_vec1::<u8>()?),
                 DType::BF16 => out.extend(values.to_vec1::<half::bf16>()?.iter().flat_map(|x| x.to_le_bytes())),
                 _ => out.extend(values.to_vec1::<f32>()?.iter().flat_map(|x| x.to_le_bytes())),
             }
@@ -114,6 +154,6 @@ impl KvCache {
 
     /// Bytes of one page over all layers.
     pub fn page_bytes(spec: &DecoderSpec, precision: KvPrecision) -> usize {
-        spec.layers * spec.heads.page().len() * precision.dtype().size_in_bytes()
+        spec.layers * precision.page_len(spec) * precision.dtype().size_in_bytes()
     }
 }

@@ -13,6 +13,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::CommandFactory;
 use launch::config_file::Sections;
+use launch::flags::KvFormat;
 use launch::{config_file, failure, shell};
 
 use args::{Args, Command};
@@ -34,7 +35,8 @@ fn run(args: &Args) -> Result<ExitCode> {
     let global = &args.global;
     launch::set_up_cpu(global)?;
     let isa = kernels::cpu::active_isa();
-    eval::name_kernels(format!("{isa}, {} numerics", isa.numerics()));
+    let kv = if global.kv == KvFormat::F16 { "" } else { ", KV cache in q8_0" };
+    eval::name_kernels(format!("{isa}, {} numerics{kv}", isa.numerics()));
     match &args.command {
         Command::Retrieval(bench) => retrieval::run(bench, global)?,
         Command::Engine(bench) => engine_speed::run(bench, global)?,

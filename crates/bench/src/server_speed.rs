@@ -12,7 +12,7 @@ use eval::speed::{ClientLoad, Service, load, measure_clients, soak};
 use eval::{Beginning, Manifest, RunFolder, memory_of};
 use launch::eprintln;
 use launch::failure::refusal;
-use launch::flags::GlobalFlags;
+use launch::flags::{GlobalFlags, KvFormat};
 use launch::home;
 use launch::output::{print, print_line};
 use launch::typed_model::name;
@@ -143,6 +143,7 @@ impl Serving {
         command.args(bench.soak.then(|| format!("--max-requests={ADMITTED}")));
         command.args(global.threads.map(|threads| format!("--threads={threads}")));
         command.args(global.kv_tokens.map(|tokens| format!("--kv-tokens={tokens}")));
+        command.args((global.kv == KvFormat::Q8_0).then_some("--kv=q8_0"));
         command.arg(format!("--draft-tokens={}", global.draft_tokens));
         command.args(global.offline.then_some("--offline"));
         // Requests are not logged, since there are many.

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use calls::{Agent, ModelDetails};
-use models::{DecoderNetwork, EmbeddingModel, KvCache, LanguageModel, PAGE_TOKENS};
+use models::{DecoderNetwork, EmbeddingModel, KvCache, LanguageModel, ModelError, PAGE_TOKENS};
 use scheduler::Scheduler;
 use tokio::sync::mpsc::UnboundedReceiver;
 
@@ -110,15 +110,20 @@ pub(crate) fn split<'a>(
     adapters: impl Iterator<Item = &'a NamedAdapter>,
     config: Config,
 ) -> Result<(ModelFrontend, ModelRunner), StartError> {
-    let page_bytes = KvCache::page_bytes(model.spec(), config.kv_precision);
     let (spec, on_gpu) = (model.spec().clone(), !model.network.device().is_cpu());
     let LanguageModel { mut network, tokenizer, template, eos, source } = model;
     let tokenizer = Arc::new(tokenizer);
     let pages = config.kv_tokens.div_ceil(PAGE_TOKENS);
     let parameters = network.spec().parameters();
     let context_tokens = network.spec().context.min(pages * PAGE_TOKENS);
-    let cache = KvCache::new(network.spec(), pages, config.kv_precision, network.device())
-        .map_err(|source| StartError::Model { name: name.clone(), source })?;
+    let unusable = |source| StartError::Model { name: name.clone(), source };
+    let kv = config.kv_precision;
+    if !network.takes_kv(kv) {
+        let what = format!("a KV cache in {kv} with {}", network.arithmetic());
+        return Err(unusable(ModelError::Unsupported { what }));
+    }
+    let cache = KvCache::new(network.spec(), pages, kv, network.device()).map_err(unusable)?;
+    let page_bytes = KvCache::page_bytes(network.spec(), kv);
     let unfit = |reason| StartError::Grammar { name: name.clone(), reason };
     let end = *eos.first().ok_or_else(|| unfit("it has no end token".into()))?;
     if let Some(token) = eos.iter().find(|token| **token as usize >= network.spec().vocab) {

@@ -36,6 +36,26 @@ fn start(name: &str, backend: &dyn Backend) -> Engine {
     Engine::start_with(models, adapters, config).unwrap()
 }
 
+#[test]
+fn a_kv_cache_in_8_bits_is_for_the_kernels_only() {
+    let start = |name: &str, backend: &dyn Backend| {
+        let models = Models {
+            language: vec![("tiny".into(), tiny::model_on(name, backend))],
+            agents: HashMap::new(),
+            embedder: None,
+        };
+        Engine::start(models, Config { kv_precision: KvPrecision::Q8_0, kv_tokens: 4096, ..Config::default() })
+    };
+    let refused = format!("{:?}", start("portable-8-bits", &PORTABLE).err().unwrap());
+    assert!(refused.contains("a KV cache in q8_0 with portable, CPU"), "{refused}");
+    let engine = start("kernels-8-bits", &KERNELS).unwrap();
+    let text = |engine: &Engine| run(engine.call(ask("The keeper counted ships.", 20))).unwrap().text;
+    // The second reads keys and values that the first has left.
+    let first = text(&engine);
+    assert_eq!(text(&engine), first);
+    assert!(!first.is_empty());
+}
+
 fn both(name: &str) -> [Engine; 2] {
     [start(&format!("portable-{name}"), &PORTABLE), start(&format!("kernels-{name}"), &KERNELS)]
 }

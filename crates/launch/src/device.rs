@@ -7,7 +7,7 @@ use portable::Portable;
 
 use crate::eprintln;
 use crate::failure::refusal;
-use crate::flags::{BackendChoice, GlobalFlags, Gpu};
+use crate::flags::{BackendChoice, GlobalFlags, Gpu, KvFormat};
 
 /// A device and the backend that computes on it.
 pub(crate) struct Computing {
@@ -30,6 +30,12 @@ impl Computing {
             }),
         };
         let backend = flags.backend.unwrap_or(BackendChoice::default_on(&device));
+        if flags.kv == KvFormat::Q8_0 && !(device.is_cpu() && backend == BackendChoice::Kernels) {
+            return Err(refusal(
+                "keys and values in q8_0 are computed by the kernels on the CPU only",
+                "omit --kv, or --gpu and --backend",
+            ));
+        }
         Ok(Computing { backend: backend_on(&device, backend)?, device })
     }
 }

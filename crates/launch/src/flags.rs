@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::builder::styling::{AnsiColor, Styles};
-use models::Quantisation;
+use models::{KvPrecision, Quantisation};
 
 /// Colours of help texts.
 pub const STYLES: Styles =
@@ -56,6 +56,9 @@ pub struct GlobalFlags {
     /// model's context, 16384 at least]
     #[arg(long, global = true, value_name = "N", value_parser = at_least_one)]
     pub kv_tokens: Option<usize>,
+    /// How keys and values are kept: f16, or q8_0 in half the memory (on the CPU)
+    #[arg(long, global = true, value_name = "FORMAT", default_value = "f16")]
+    pub kv: KvFormat,
     /// Maximum speculative tokens per step, over all running requests; 0 turns speculation off. Answers are the same
     #[arg(long, alias = "guesses", global = true, value_name = "N", default_value_t = engine::Config::default().max_draft_tokens)]
     pub draft_tokens: usize,
@@ -108,6 +111,24 @@ pub enum BackendChoice {
     Kernels,
     /// candle's operations.
     Portable,
+}
+
+/// How keys and values are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum KvFormat {
+    #[value(name = "f16")]
+    F16,
+    #[value(name = "q8_0")]
+    Q8_0,
+}
+
+impl From<KvFormat> for KvPrecision {
+    fn from(format: KvFormat) -> KvPrecision {
+        match format {
+            KvFormat::F16 => KvPrecision::F16,
+            KvFormat::Q8_0 => KvPrecision::Q8_0,
+        }
+    }
 }
 
 /// An adapter, or none.

@@ -34,7 +34,7 @@ pub fn start(flags: &ModelFlags, with_embedder: bool, global: &GlobalFlags) -> R
         anyhow::Ok((name(&flags.embedder), bytes))
     });
     let embedder_bytes = embedder_bytes.transpose()?;
-    memory_budget::check(&computing.device, &footprints, embedder_bytes.as_ref(), kv_tokens)?;
+    memory_budget::check(&computing.device, &footprints, embedder_bytes.as_ref(), kv_tokens, global.kv.into())?;
     let mut language = Vec::new();
     for (typed, path) in names.iter().zip(&paths) {
         let model = LanguageModel::load_on(path, options, &*computing.backend).with_context(|| loading(typed))?;
@@ -44,7 +44,7 @@ pub fn start(flags: &ModelFlags, with_embedder: bool, global: &GlobalFlags) -> R
     let embedder = with_embedder.then(load_embedder).transpose()?;
     let footprints = footprints.iter().map(|(_, footprint)| footprint);
     let config = Config::for_device(&computing.device, footprints, global.kv_tokens, kv_tokens)?;
-    let config = Config { max_draft_tokens: global.draft_tokens, ..config };
+    let config = Config { max_draft_tokens: global.draft_tokens, kv_precision: global.kv.into(), ..config };
     let adapters = adapters::load(flags, &assigned, &language, global)?;
     let models = Models { language, agents: assigned.agents, embedder };
     Ok(Engine::start_with(models, adapters, config)?)

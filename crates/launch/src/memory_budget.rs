@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use candle_core::Device;
-use models::Footprint;
+use models::{Footprint, KvPrecision};
 use sysinfo::{MemoryRefreshKind, RefreshKind, System};
 
 use crate::device::Computing;
@@ -16,6 +16,7 @@ pub(crate) fn check(
     models: &[(String, Footprint)],
     embedder: Option<&(String, u64)>,
     kv_tokens: usize,
+    kv: KvPrecision,
 ) -> Result<()> {
     if device.is_cuda() {
         return Ok(());
@@ -25,7 +26,7 @@ pub(crate) fn check(
     let on_device =
         |(name, model): &(String, Footprint)| (name.clone(), if device.is_cpu() { *model } else { model.on_gpu() });
     let models = &models.iter().map(on_device).collect::<Vec<_>>()[..];
-    Plan { models, embedder, kv_tokens, place: Place::Shared, memory }.check()
+    Plan { models, embedder, kv_tokens, kv, place: Place::Shared, memory }.check()
 }
 
 /// What a Mac's GPU may use of the memory that it shares with the CPU.

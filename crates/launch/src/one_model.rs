@@ -51,7 +51,7 @@ impl<'a> OneModel<'a> {
             (None, Place::Shared) => default_kv_tokens([&footprint]),
             (None, Place::Gpu) => MIN_KV_TOKENS as usize,
         };
-        Plan { models: &models, embedder: None, kv_tokens, place, memory: 0 }.needed()
+        Plan { models: &models, embedder: None, kv_tokens, kv: self.global.kv.into(), place, memory: 0 }.needed()
     }
 
     /// Loads it into an engine of its own, where it is called `name`. Dropping the engine gives all memory back.
@@ -64,10 +64,11 @@ impl<'a> OneModel<'a> {
         let footprint = Footprint::of(&self.path, self.options).with_context(loading)?;
         let models = [(name.to_owned(), footprint)];
         let kv_tokens = self.global.kv_tokens.unwrap_or(default_kv_tokens([&footprint]));
-        memory_budget::check(&computing.device, &models, None, kv_tokens)?;
+        memory_budget::check(&computing.device, &models, None, kv_tokens, self.global.kv.into())?;
         let model = LanguageModel::load_on(&self.path, self.options, &*computing.backend).with_context(loading)?;
         let config = Config::for_device(&computing.device, [&footprint], self.global.kv_tokens, kv_tokens)?;
-        let config = Config { max_draft_tokens: self.global.draft_tokens, ..config };
+        let config =
+            Config { max_draft_tokens: self.global.draft_tokens, kv_precision: self.global.kv.into(), ..config };
         let models = Models { language: vec![(name.to_owned(), model)], agents: HashMap::new(), embedder: None };
         Ok(Engine::start(models, config)?)
     }

@@ -3,7 +3,7 @@
 use engine::{Config, RESERVED_BYTES};
 use indicatif::BinaryBytes;
 use models::manifest::{Choice, built_in};
-use models::{Footprint, PAGE_TOKENS};
+use models::{Footprint, KvPrecision, PAGE_TOKENS};
 
 use crate::failure::refusal;
 
@@ -18,6 +18,8 @@ pub struct Plan<'a> {
     pub embedder: Option<&'a (String, u64)>,
     /// Tokens in the KV cache of each language model.
     pub kv_tokens: usize,
+    /// How they are kept.
+    pub kv: KvPrecision,
     pub place: Place,
     /// Bytes that are free on the device.
     pub memory: u64,
@@ -38,8 +40,8 @@ impl Plan<'_> {
         let mut parts = Vec::new();
         for (name, model) in self.models {
             parts.push((format!("weights of {name}"), model.weight_bytes));
-            let kept = format!("keys and values of {} tokens in f16", self.kv_tokens);
-            parts.push((kept, model.kv_bytes_per_token.saturating_mul(self.kv_tokens as u64)));
+            let kept = format!("keys and values of {} tokens in {}", self.kv_tokens, self.kv);
+            parts.push((kept, self.kv.bytes(model.kv_bytes_per_token).saturating_mul(self.kv_tokens as u64)));
         }
         parts.extend(self.embedder.map(|(name, bytes)| (format!("weights of {name}"), *bytes)));
         parts.push(("workspace of a step".to_owned(), self.workspace_bytes()));
@@ -67,7 +69,7 @@ impl Plan<'_> {
     /// The largest KV cache, in tokens, with which everything fits; none if it would be too small to be of use.
     pub fn kv_tokens_that_fit(&self) -> Option<usize> {
         let others = Plan { kv_tokens: 0, ..*self }.needed();
-        let per_token: u64 = self.models.iter().map(|(_, model)| model.kv_bytes_per_token).sum();
+        let per_token: u64 = self.models.iter().map(|(_, model)| self.kv.bytes(model.kv_bytes_per_token)).sum();
         let tokens = self.memory.checked_sub(others)?.checked_div(per_token)? / PAGE_TOKENS as u64 * PAGE_TOKENS as u64;
         (tokens >= MIN_KV_TOKENS).then(|| usize::try_from(tokens).unwrap_or(usize::MAX))
     }
@@ -79,11 +81,17 @@ impl Plan<'_> {
             built_in().iter().flat_map(|manifest| manifest.variants.iter().map(|variant| Choice { manifest, variant }));
         let fits = |choice: Choice<'static>| {
             let models = [(choice.to_string(), Footprint::of_manifest(choice)?)];
-            let plan = Plan { models: &models, kv_tokens: 4096, embedder: self.embedder, place: self.place, memory: 0 };
+            let plan = Plan { models: &models, kv_tokens: 4096, memory: 0, ..*self };
             Some((choice, models[0].1.weight_bytes, plan.needed())).filter(|(.., needed)| *needed <= self.memory)
         };
         let largest = choices.filter_map(fits).max_by_key(|(_, weights, _)| *weights)?;
         Some((largest.0, largest.2))
+    }
+
+    /// True if keys and values in half the memory would make everything fit.
+    fn fits_in_8_bits(&self) -> bool {
+        let smaller = Plan { kv: KvPrecision::Q8_0, ..*self };
+        self.place == Place::Shared && self.kv != KvPrecision::Q8_0 && smaller.needed() <= self.memory
     }
 
     /// Refuses what does not fit, with the numbers and what would fit.
@@ -95,6 +103,9 @@ impl Plan<'_> {
         let part = |(name, bytes): (String, u64)| format!("{name} {}", BinaryBytes(bytes));
         let parts = self.parts().into_iter().map(part).collect::<Vec<_>>().join(", ");
         let hint = match (self.kv_tokens_that_fit(), self.model_that_fits()) {
+            (Some(tokens), _) if self.fits_in_8_bits() => {
+                format!("a smaller KV cache fits: --kv-tokens {tokens}; on the CPU this one fits in 8 bits: --kv q8_0")
+            }
             (Some(tokens), _) => format!("a smaller KV cache fits: --kv-tokens {tokens}"),
             (None, Some((choice, bytes))) => {
                 format!("choose a smaller model or variant: {choice} needs {} with 4096 tokens", BinaryBytes(bytes))
@@ -154,7 +165,14 @@ mod tests {
             let model = models[0].1;
             for card in cards {
                 let memory = card * GIB;
-                let plan = Plan { models: &models, embedder: None, kv_tokens: 8192, place: Place::Gpu, memory };
+                let plan = Plan {
+                    models: &models,
+                    embedder: None,
+                    kv_tokens: 8192,
+                    kv: KvPrecision::F16,
+                    place: Place::Gpu,
+                    memory,
+                };
                 let rest = memory as i128 - 3 * i128::from(GIB) - i128::from(model.weight_bytes);
                 let tokens = rest.div_euclid(i128::from(model.kv_bytes_per_token)) / 32 * 32;
                 let want = (tokens >= 2048).then(|| usize::try_from(tokens).unwrap());
@@ -167,7 +185,8 @@ mod tests {
         let on = |name, variant, card| {
             let models = [footprint(name, variant)];
             let memory = card * GIB;
-            Plan { models: &models, embedder: None, kv_tokens: 0, place: Place::Gpu, memory }.kv_tokens_that_fit()
+            Plan { models: &models, embedder: None, kv_tokens: 0, kv: KvPrecision::F16, place: Place::Gpu, memory }
+                .kv_tokens_that_fit()
         };
         assert!(on("qwen2.5-7b-instruct", "q4_k_m", 8).is_some());
         assert!(
@@ -184,6 +203,7 @@ mod tests {
             models: &models,
             embedder: Some(&embedder),
             kv_tokens: 32_768,
+            kv: KvPrecision::F16,
             place: Place::Shared,
             memory,
         };
@@ -202,6 +222,12 @@ mod tests {
         let tokens = plan(6 * GIB).kv_tokens_that_fit().unwrap();
         assert!(Plan { kv_tokens: tokens, ..plan(6 * GIB) }.check().is_ok());
         assert!(Plan { kv_tokens: tokens + PAGE_TOKENS, ..plan(6 * GIB) }.check().is_err());
+        let in_8_bits = |memory| Plan { kv: KvPrecision::Q8_0, ..plan(memory) };
+        let kept = ("keys and values of 32768 tokens in q8_0".to_owned(), (7 * GIB / 4) / 64 * 34);
+        assert_eq!(in_8_bits(6 * GIB).parts()[1], kept);
+        let between = (plan(0).needed() + in_8_bits(0).needed()) / 2;
+        let hint = format!("{:?}", plan(between).check().unwrap_err());
+        assert!(hint.contains("in 8 bits: --kv q8_0") && in_8_bits(between).check().is_ok(), "{hint}");
         assert_eq!(plan(2 * GIB).kv_tokens_that_fit(), None);
         assert_eq!(plan(2 * GIB).model_that_fits().unwrap().0.to_string(), "qwen2.5-1.5b-instruct:q4_k_m");
         assert!(plan(GIB / 8).model_that_fits().is_none());

@@ -57,7 +57,8 @@ impl PreloadedModels {
         let bytes = |(name, footprint): &(String, Footprint)| {
             let footprint = if self.is_cpu { *footprint } else { footprint.on_gpu() };
             let models = &[(name.clone(), footprint)];
-            Plan { models, embedder: None, kv_tokens: self.kv_tokens, place: self.place, memory: 0 }.needed()
+            let (kv_tokens, kv) = (self.kv_tokens, self.global.kv.into());
+            Plan { models, embedder: None, kv_tokens, kv, place: self.place, memory: 0 }.needed()
         };
         self.footprints.iter().map(|model| (model.0.clone(), bytes(model))).collect()
     }
@@ -84,7 +85,13 @@ impl PreloadedModels {
         let (typed, preloaded) = (assigned.models[model], &self.footprints[model]);
         let loading = || format!("cannot load {typed} again");
         let computing = Computing::of(&self.global)?;
-        memory_budget::check(&computing.device, std::slice::from_ref(preloaded), None, self.kv_tokens)?;
+        memory_budget::check(
+            &computing.device,
+            std::slice::from_ref(preloaded),
+            None,
+            self.kv_tokens,
+            self.global.kv.into(),
+        )?;
         let path = path_of(typed, &self.global)?;
         let language =
             LanguageModel::load_on(&path, options(&self.flags), &*computing.backend).with_context(loading)?;

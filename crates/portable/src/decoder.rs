@@ -9,8 +9,8 @@ use candle_core::{DType, Device, Tensor};
 use kernels::rope::RopeTable;
 use models::adapter::{Adapter, LowRank, Projection};
 use models::{
-    Activation, AdaptedRows, Batch, BlockNorms, DecoderNetwork, DecoderSpec, KvCache, Output, Result, last_norm,
-    rope_table,
+    Activation, AdaptedRows, Batch, BlockNorms, DecoderNetwork, DecoderSpec, KvCache, KvPrecision, Output, Result,
+    last_norm, rope_table,
 };
 
 use crate::loader::Loader;
@@ -113,6 +113,10 @@ impl DecoderNetwork for PagedDecoder {
 
     fn arithmetic(&self) -> &'static str {
         if self.device.is_cpu() { "portable, CPU" } else { "portable, GPU" }
+    }
+
+    fn takes_kv(&self, precision: KvPrecision) -> bool {
+        precision != KvPrecision::Q8_0
     }
 
     fn adapt(&mut self, adapter: &Adapter) -> Result<usize> {

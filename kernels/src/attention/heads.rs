@@ -1,5 +1,9 @@
 //! Heads, and the pages that hold their keys and values.
 
+use std::ops::Range;
+
+use super::quantised::{BLOCK, SCALE};
+
 /// Keys in a tile, and tokens in a page.
 pub const KEYS: usize = 32;
 
@@ -52,6 +56,15 @@ impl PageShape {
         2 * self.heads * self.tile_len()
     }
 
+    /// Bytes of one page in 8 bits, scales included.
+    ///
+    /// # Panics
+    /// If heads are not whole blocks of 32 dimensions.
+    pub fn quantised_len(self) -> usize {
+        assert!(self.dim.is_multiple_of(BLOCK), "heads of {} dimensions in blocks of {BLOCK}", self.dim);
+        2 * self.heads * self.quantised_tile_len()
+    }
+
     /// True for a page without values.
     pub fn is_empty(self) -> bool {
         self.len() == 0
@@ -69,5 +82,20 @@ impl PageShape {
 
     pub(super) fn tile_len(self) -> usize {
         self.dim * KEYS
+    }
+
+    /// The bytes and scales of the keys of `head` in page `page` of pages in 8 bits.
+    pub(super) fn quantised_keys(self, page: usize, head: usize) -> Range<usize> {
+        let start = page * self.quantised_len() + head * self.quantised_tile_len();
+        start..start + self.quantised_tile_len()
+    }
+
+    /// The bytes and scales of the values of `head` in page `page` of pages in 8 bits.
+    pub(super) fn quantised_values(self, page: usize, head: usize) -> Range<usize> {
+        self.quantised_keys(page, self.heads + head)
+    }
+
+    fn quantised_tile_len(self) -> usize {
+        self.tile_len() + self.tile_len() / BLOCK * SCALE
     }
 }

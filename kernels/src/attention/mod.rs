@@ -6,7 +6,8 @@
 //! neighbours each.
 //!
 //! # Numerics
-//! `f32` throughout; pages keep keys and values as f16 or `f32`. Keys are taken in tiles of 32 counted from the start of
+//! `f32` throughout; pages keep keys and values as f16, as `f32`, or in 8 bits with
+//! a scale for 32 dimensions, which are widened to `f32` a tile at a time. Keys are taken in tiles of 32 counted from the start of
 //! the sequence, with a running maximum and sum (online softmax), so a row's bits depend neither on how the prompt was
 //! cut into chunks nor on its neighbours. The query is scaled before the product. [`mod@reference`] does the same in plain
 //! loops and gives the same bits; against a softmax in `f64` the error is below 1e-5 of the largest value.
@@ -20,6 +21,7 @@ mod heads;
 mod pages;
 mod placed;
 mod product;
+mod quantised;
 mod ragged;
 pub mod reference;
 mod tile;
@@ -27,4 +29,5 @@ mod tile;
 pub use heads::{Heads, KEYS, PageShape};
 pub use pages::{PagedSequence, Pages, PagesMut, paged};
 pub use placed::{Placed, Texts};
+pub use quantised::rounded;
 pub use ragged::ragged;

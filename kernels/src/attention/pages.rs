@@ -8,8 +8,9 @@ use half::slice::HalfFloatSliceExt;
 
 use super::heads::{Heads, KEYS, PageShape};
 use super::product::Tile;
+use super::quantised;
 use super::tile::{Rows, attend};
-use crate::cpu::Isa;
+use crate::cpu::{Isa, active_isa};
 use crate::per_isa::per_isa;
 use crate::pool::{Disjoint, parallel_for};
 use crate::simd::SimdF32x16;
@@ -19,6 +20,8 @@ use crate::simd::SimdF32x16;
 pub enum Pages<'a> {
     F16(&'a [f16]),
     F32(&'a [f32]),
+    /// In 8 bits, as [`super::quantised`] lays them out.
+    Q8(&'a [u8]),
 }
 
 /// Mutable pages of one layer.
@@ -26,6 +29,7 @@ pub enum Pages<'a> {
 pub enum PagesMut<'a> {
     F16(&'a mut [f16]),
     F32(&'a mut [f32]),
+    Q8(&'a mut [u8]),
 }
 
 /// The keys and values of `head` in page `page`.
@@ -47,9 +51,30 @@ fn widen_halves<L: SimdF32x16>(halves: &[f16], out: &mut [f32]) {
 }
 
 impl PagesMut<'_> {
-    /// Writes values `stride` apart.
-    pub(crate) fn write(&mut self, start: usize, stride: usize, values: &[f32]) {
+    /// Writes the key of `head` of the token at `offset` in page `page`.
+    pub(crate) fn write_key(&mut self, shape: PageShape, (page, offset): (usize, usize), head: usize, key: &[f32]) {
         match self {
+            PagesMut::Q8(pages) => {
+                quantised::write_key(active_isa(), &mut pages[shape.quantised_keys(page, head)], offset, key)
+            }
+            _ => self.write(shape.keys(page, head) + offset, KEYS, key),
+        }
+    }
+
+    /// Writes the value of `head` of the token at `offset` in page `page`.
+    pub(crate) fn write_value(&mut self, shape: PageShape, (page, offset): (usize, usize), head: usize, value: &[f32]) {
+        match self {
+            PagesMut::Q8(pages) => {
+                quantised::write_value(active_isa(), &mut pages[shape.quantised_values(page, head)], offset, value);
+            }
+            _ => self.write(shape.values(page, head) + offset * shape.dim, 1, value),
+        }
+    }
+
+    /// Writes values `stride` apart, where they are not in blocks.
+    fn write(&mut self, start: usize, stride: usize, values: &[f32]) {
+        match self {
+            PagesMut::Q8(_) => unreachable!("values in blocks are written by heads"),
             PagesMut::F16(pages) if stride == 1 => pages[start..][..values.len()].convert_from_f32_slice(values),
             PagesMut::F16(pages) => {
                 let mut halves = [f16::ZERO; 64];
@@ -149,6 +174,12 @@ fn attend_task(
                 Pages::F16(pages) if rows.are_few() => {
                     let [tile, next] = [index, next].map(|page| tile(pages, shape, page, head));
                     attend(isa, rows, tile, next, page * KEYS);
+                }
+                Pages::Q8(pages) => {
+                    quantised::widen_keys(isa, &pages[shape.quantised_keys(index, head)], keys);
+                    quantised::widen_values(isa, &pages[shape.quantised_values(index, head)], values);
+                    let tile = Tile { keys, values };
+                    attend(isa, rows, tile, tile, page * KEYS);
                 }
                 Pages::F16(pages) => {
                     let halves = tile(pages, shape, index, head);

@@ -26,6 +26,7 @@ pub(super) fn pages<'a>(storage: &'a CpuStorage, layout: &Layout) -> Result<Page
     match (storage, layout.contiguous_offsets()) {
         (CpuStorage::F16(values), Some((start, end))) => Ok(Pages::F16(&values[start..end])),
         (CpuStorage::F32(values), Some((start, end))) => Ok(Pages::F32(&values[start..end])),
-        _ => bail!("pages are contiguous f16 or f32 tensors"),
+        (CpuStorage::U8(bytes), Some((start, end))) => Ok(Pages::Q8(&bytes[start..end])),
+        _ => bail!("pages are contiguous tensors of f16, f32 or bytes"),
     }
 }

@@ -7,7 +7,7 @@
 //! `slots[n]` (page · 32 + offset) of the pages.
 //!
 //! # Numerics
-//! `f32` tables and rotation; where pages are f16 their store is the only rounding to it.
+//! `f32` tables and rotation; where pages are f16 or in 8 bits their store is the only rounding to it.
 //!
 //! # Cost
 //! Reads and writes every value once.
@@ -187,9 +187,8 @@ pub fn store_keys_values(heads: Heads, qkv: &[f32], table: &RopeTable, at: Place
         for head in 0..heads.keys {
             turned.copy_from_slice(&keys[head * heads.dim..][..heads.dim]);
             table.rotate(at.positions[row] as usize, &mut turned);
-            pages.write(shape.keys(page, head) + offset, KEYS, &turned);
-            let value = &values[head * heads.dim..][..heads.dim];
-            pages.write(shape.values(page, head) + offset * heads.dim, 1, value);
+            pages.write_key(shape, (page, offset), head, &turned);
+            pages.write_value(shape, (page, offset), head, &values[head * heads.dim..][..heads.dim]);
         }
     }
 }
