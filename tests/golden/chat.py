@@ -1,6 +1,6 @@
-"""Makes chat.json: chats with tools as transformers renders them with short templates of three families.
+"""Makes chat.json: chats, most of them with tools, as transformers renders them with short templates of four families.
 
-The templates write tools, calls and results as those of Qwen2.5, Qwen3 and Llama 3.1 do; the rest of them is left out.
+The templates write tools, calls and results as those of Qwen2.5, Qwen3 and Llama 3.1 do, and turns as Gemma 3's does; the rest of them is left out.
 
     python3 chat.py
 """
@@ -155,6 +155,40 @@ LLAMA3 = """{{- bos_token }}
 {%- endif %}
 """
 
+# No turn for the system: its text precedes the user's first.
+GEMMA3 = """{{ bos_token }}
+{%- if messages[0]['role'] == 'system' -%}
+    {%- if messages[0]['content'] is string -%}
+        {%- set prefix = messages[0]['content'] + '\n\n' -%}
+    {%- else -%}
+        {%- set prefix = messages[0]['content'][0]['text'] + '\n\n' -%}
+    {%- endif -%}
+    {%- set turns = messages[1:] -%}
+{%- else -%}
+    {%- set prefix = "" -%}
+    {%- set turns = messages -%}
+{%- endif -%}
+{%- for message in turns -%}
+    {%- if (message['role'] == 'user') != (loop.index0 % 2 == 0) -%}
+        {{ raise_exception("turns do not alternate") }}
+    {%- endif -%}
+    {{ '<start_of_turn>' + ("model" if message['role'] == 'assistant' else message['role']) + '\n' + (prefix if loop.first else "") }}
+    {%- if message['content'] is string -%}
+        {{ message['content'] | trim }}
+    {%- elif message['content'] is iterable -%}
+        {%- for item in message['content'] -%}
+            {%- if item['type'] == 'text' -%}
+                {{ item['text'] | trim }}
+            {%- endif -%}
+        {%- endfor -%}
+    {%- endif -%}
+    {{ '<end_of_turn>\n' }}
+{%- endfor -%}
+{%- if add_generation_prompt -%}
+    {{ '<start_of_turn>model\n' }}
+{%- endif -%}
+"""
+
 
 def tool(name, description, **properties):
     parameters = {"type": "object", "properties": properties, "required": list(properties)}
@@ -189,10 +223,19 @@ CHATS = {
     "two": ([ASK, ONE, RESULT, MORE, THANKS, TWO, LATE, SEA], [FIND, CLOCK]),
     "none": ([ASK, MORE, THANKS], None),
 }
+BRIEF = {"role": "system", "content": "Be brief.\n"}
+PARTS = {"role": "user", "content": [{"type": "text", "text": " Find "}, {"type": "image"}, {"type": "text", "text": "the café. "}]}
+PLAIN = {
+    "none": [ASK, MORE, THANKS],
+    "system": [BRIEF, ASK],
+    "history": [BRIEF, ASK, MORE, THANKS],
+    "parts": [PARTS, MORE, THANKS],
+    "parts of the system": [{"role": "system", "content": [{"type": "text", "text": "Be brief."}]}, PARTS],
+}
 
 
 def golden(family, template, name, thinks):
-    messages, tools = CHATS[name]
+    messages, tools = (PLAIN[name], None) if family == "gemma3" else CHATS[name]
     variables = {"bos_token": "<|begin|>", "date_string": "26 Jul 2024", **({} if thinks is None else {"enable_thinking": thinks})}
     rendered, _ = render_jinja_template([messages], tools=tools, chat_template=template, add_generation_prompt=True, **variables)
     case = {"family": family, "name": name, "messages": messages, "tools": tools, "thinks": thinks}
@@ -202,5 +245,7 @@ def golden(family, template, name, thinks):
 cases = [golden("qwen2", QWEN2, name, None) for name in CHATS]
 cases += [golden("qwen3", QWEN3, name, thinks) for name in CHATS for thinks in [False, True]]
 cases += [golden("llama3", LLAMA3, name, None) for name in CHATS if name != "two"]
-templates = [{"family": "qwen2", "source": QWEN2}, {"family": "qwen3", "source": QWEN3}, {"family": "llama3", "source": LLAMA3}]
+cases += [golden("gemma3", GEMMA3, name, None) for name in PLAIN]
+families = {"qwen2": QWEN2, "qwen3": QWEN3, "llama3": LLAMA3, "gemma3": GEMMA3}
+templates = [{"family": family, "source": source} for family, source in families.items()]
 write("chat.json", {"made_with": made_with("transformers", "jinja2"), "templates": templates, "cases": cases})
