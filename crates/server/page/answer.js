@@ -72,8 +72,19 @@ function judged(text, statements, sources, open) {
     return out;
   };
   const whole = markdown(text, paint);
-  for (const [place, span] of last) span.after(...marks(place, sources, open));
+  for (const [place, span] of last) follow(span, place.verdict, marks(place, sources, open));
   return whole;
+}
+
+// Marks after a statement. That of a source stays on the line of the statement's last word.
+function follow(span, verdict, marks) {
+  if (verdict !== "supported" || !marks.length) return span.after(...marks);
+  const at = span.textContent.trimEnd().lastIndexOf(" ") + 1;
+  const word = span.cloneNode();
+  word.textContent = span.textContent.slice(at);
+  span.textContent = span.textContent.slice(0, at);
+  span.after(el("span", { className: "unbroken" }, word, ...marks));
+  if (!at) span.remove();
 }
 
 // What follows a statement: the mark of its source, or the verdict in words.

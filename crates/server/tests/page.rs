@@ -191,6 +191,10 @@ fn an_answer_shows_its_verdicts_and_opens_its_sources() {
     answered(&mut page);
     assert_eq!(page.value(&text(".verdicts")), "2 statements checked: 1 supported, 1 not supported");
     assert_eq!(page.value("document.querySelector('.statement.unsupported').textContent.trim()"), "They kept bees.");
+    let kept = "/^\\S+\\[1\\]$/.test(document.querySelector('.unbroken').textContent)";
+    assert_eq!(page.value(kept), true, "the mark follows the last word");
+    let wraps = "getComputedStyle(document.querySelector('.unbroken')).whiteSpace";
+    assert_eq!(page.value(wraps), "nowrap");
     page.value("document.getElementById('main').focus()");
     tab_to(&mut page, "at.className === 'mark'");
     assert_eq!(focused(&mut page), "Supported by source 1: story.md");
