@@ -9,7 +9,7 @@ use crate::error::{ModelError, Result};
 use crate::fields::{Fields, switched_off};
 use crate::gguf::Metadata;
 
-/// Every so many layers one attends to all tokens.
+/// Period of the layers that attend to all tokens.
 const PERIOD: usize = 6;
 /// Theta of the layers with a window.
 const WINDOW_THETA: f32 = 10_000.0;
