@@ -112,9 +112,9 @@ pub struct Kernels {
 
 impl Backend for Kernels {
     fn decoder(&self, spec: &DecoderSpec, weights: Weights) -> Result<Box<dyn DecoderNetwork>> {
-        if self.device.is_cuda() && !matches!(spec.heads.dim, 64 | 128) {
-            let what =
-                format!("a model with heads of {} dimensions on a GPU without `--backend portable`", spec.heads.dim);
+        if self.device.is_cuda() && (spec.post_norms || !matches!(spec.heads.dim, 64 | 128)) {
+            let (kind, dim) = (&spec.architecture, spec.heads.dim);
+            let what = format!("`{kind}` with heads of {dim} dimensions on a GPU without `--backend portable`");
             return Err(ModelError::Unsupported { what });
         }
         let weights = weights.with_packed(&self.device)?;

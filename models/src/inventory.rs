@@ -7,18 +7,15 @@ use crate::error::{ModelError, Result};
 use crate::spec::{DecoderSpec, EncoderSpec, Scaling};
 use crate::weights::Weights;
 
-/// Refuses tensors that a decoder of this spec does not read, other than those of an image encoder.
+/// Refuses tensors that a decoder of this spec does not read.
 ///
 /// # Errors
 /// [`ModelError::UnusedTensors`]; [`ModelError::Config`] for an output matrix that differs from the embedding to which the
 /// configuration ties it.
 pub(crate) fn check_decoder(spec: &DecoderSpec, weights: &Weights) -> Result<()> {
     let (embedding, head) = ("model.embed_tokens.weight", "lm_head.weight");
-    let ignored = |name: &str| {
-        let tied_head = spec.tied && (name == head || name.strip_prefix("language_model.") == Some(head));
-        tied_head || is_derived(name) || (spec.architecture == "gemma3" && is_of_images(name))
-    };
-    weights.refuse_others(&decoder_tensors(spec), ignored)?;
+    let own_head = weights.own_name(head);
+    weights.refuse_others(&decoder_tensors(spec), |name| (spec.tied && name == own_head) || is_derived(name))?;
     if spec.tied && weights.has(head) && !weights.are_equal(embedding, head) {
         let reason = format!("`tie_word_embeddings` is true, but `{head}` differs from `{embedding}`");
         return Err(ModelError::config(reason));
@@ -48,11 +45,6 @@ pub(crate) fn check_encoder(spec: &EncoderSpec, weights: &Weights) -> Result<()>
 /// Buffers that follow from the configuration: frequencies of the rotary embedding, ascending position ids.
 fn is_derived(name: &str) -> bool {
     name.ends_with("rotary_emb.inv_freq") || name.ends_with("embeddings.position_ids")
-}
-
-/// Tensors of the image encoder of Gemma 3, from 4B on.
-fn is_of_images(name: &str) -> bool {
-    name.starts_with("vision_tower.") || name.starts_with("multi_modal_projector.")
 }
 
 /// The tensors of a decoder by their Hugging Face names.

@@ -115,9 +115,11 @@ impl Tokenizer {
             "gpt2" => Tokenizer::new(byte_level(metadata, &kinds)?, &Spelling::ByteLevel(byte_alphabet()), is_real),
             "llama" => {
                 let inner = sentencepiece::from_gguf(metadata, &kinds)?;
-                // As llama.cpp applies it.
+                // As llama.cpp applies it. Gemma's tokenizer has none, and some of its files do not say so.
+                let is_gemma = metadata.optional_text("general.architecture")? == Some("gemma3");
                 let prefix = match metadata.optional_flag("tokenizer.ggml.add_space_prefix")? {
                     Some(false) => Prefix::Nowhere,
+                    None if is_gemma => Prefix::Nowhere,
                     None | Some(true) => Prefix::Segments { doubles: true },
                 };
                 Ok(Tokenizer { prefix, ..Tokenizer::new(inner, &Spelling::Pieces, is_real)? })

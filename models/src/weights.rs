@@ -52,6 +52,14 @@ enum Naming {
     Gguf,
 }
 
+/// The prefix of the text decoder in a model that reads images too.
+const LANGUAGE_MODEL: &str = "language_model.";
+
+/// True for tensors of the image encoder of such a model.
+fn is_of_images(name: &str) -> bool {
+    name.starts_with("vision_tower.") || name.starts_with("multi_modal_projector.")
+}
+
 impl Weights {
     /// Maps a GGUF file and, if it is the first of several (`-00001-of-00003.gguf`), the others beside it.
     ///
@@ -74,14 +82,18 @@ impl Weights {
         Ok((Weights { precision, path, files, tensors, integers, naming, packed }, metadata))
     }
 
-    /// Maps the weights of a folder: `model.safetensors`, those named by its index, or `pytorch_model.bin`.
+    /// Maps the weights of a folder: `model.safetensors`, those named by its index, or `pytorch_model.bin`. An image encoder
+    /// beside a language model is left out.
     ///
     /// # Errors
     /// If a file is missing or damaged, or holds a tensor type without kernel.
     pub fn open_folder(folder: &Path) -> Result<Weights> {
-        let weights = Weights::open_files(folder, &weight_paths(folder)?)?;
-        let prefix = ["bert.", "roberta.", "language_model."];
+        let mut weights = Weights::open_files(folder, &weight_paths(folder)?)?;
+        let prefix = ["bert.", "roberta.", LANGUAGE_MODEL];
         let prefix = prefix.into_iter().find(|prefix| weights.tensors.keys().any(|name| name.starts_with(prefix)));
+        if prefix == Some(LANGUAGE_MODEL) {
+            weights.tensors.retain(|name, _| !is_of_images(name));
+        }
         let naming = Naming::HuggingFace { prefix: prefix.unwrap_or_default().to_owned() };
         Ok(Weights { naming, ..weights })
     }
@@ -337,7 +349,7 @@ impl Weights {
     }
 
     /// The name that the file gives to the tensor with this Hugging Face name.
-    fn own_name(&self, name: &str) -> String {
+    pub(crate) fn own_name(&self, name: &str) -> String {
         match &self.naming {
             Naming::Gguf => {
                 // Llama's name of the norm before the feed-forward network is that of the attention's output in Gemma 3.

@@ -76,6 +76,33 @@ fn special_tokens_are_tokens_where_the_template_wrote_them() {
 }
 
 #[test]
+fn turns_of_gemma_are_special_whatever_the_file_calls_them_and_prompts_get_no_space() {
+    let golden = golden();
+    let longer = |name: &str, entry: fn(&Value) -> Entry, more: [Entry; 2]| {
+        Entry::Array(golden[name].as_array().unwrap().iter().map(entry).chain(more).collect())
+    };
+    let names = ["<start_of_turn>", "<end_of_turn>"].map(|name| Entry::String(name.into()));
+    // Later entries of a file replace earlier ones.
+    let tokenizer = tokenizer(&[
+        ("general.architecture", Entry::String("gemma3".into())),
+        ("tokenizer.ggml.tokens", longer("tokens", |token| Entry::String(token.as_str().unwrap().into()), names)),
+        (
+            "tokenizer.ggml.scores",
+            longer("scores", |x| Entry::F32(x.as_f64().unwrap() as f32), [0.0, 0.0].map(Entry::F32)),
+        ),
+        (
+            "tokenizer.ggml.token_type",
+            longer("kinds", |kind| Entry::I32(kind.as_i64().unwrap() as i32), [1, 1].map(Entry::I32)),
+        ),
+    ]);
+    let [start, end] = ["<start_of_turn>", "<end_of_turn>"].map(|name| tokenizer.special(name).unwrap());
+    let text = tokenizer.encode("the watch").unwrap();
+    let want = [vec![start], text.clone(), vec![end]].concat();
+    assert_eq!(tokenizer.encode_prompt("<start_of_turn>the watch<end_of_turn>", &[]).unwrap(), want);
+    assert!(!tokenizer.encode("a <end_of_turn> of a document").unwrap().contains(&end));
+}
+
+#[test]
 fn spans_are_those_of_the_text() {
     let text = "The watch\n was 日本  sold.";
     let tokenizer = tokenizer(&[]);

@@ -22,7 +22,7 @@ impl Spec {
         match fields.text("model_type")? {
             kind @ ("llama" | "mistral" | "qwen2" | "qwen3" | "qwen3_moe") => Ok(Spec::Decoder(decoder(kind, fields)?)),
             "gemma3_text" => Ok(Spec::Decoder(gemma::decoder(fields)?)),
-            "gemma3" => Ok(Spec::Decoder(gemma::text_decoder(&fields)?)),
+            "gemma3" => Ok(Spec::Decoder(gemma::text_decoder(fields)?)),
             kind @ ("bert" | "xlm-roberta") => Ok(Spec::Encoder(encoder(kind, fields)?)),
             other => Err(ModelError::Unsupported { what: format!("model type `{other}`") }),
         }

@@ -87,8 +87,15 @@ fn config_window(layers: usize, rope: Rope, fields: &Fields<'_>) -> Result<Optio
 }
 
 /// The text decoder of a model that reads images too; its image encoder is not loaded.
-pub(super) fn text_decoder(fields: &Fields<'_>) -> Result<DecoderSpec> {
+pub(super) fn text_decoder(fields: Fields<'_>) -> Result<DecoderSpec> {
+    const OF_IMAGES: [&str; 5] =
+        ["boi_token_index", "eoi_token_index", "image_token_id", "image_token_index", "mm_tokens_per_image"];
     let text = fields.part("text_config")?.ok_or_else(|| ModelError::config("`text_config` is missing"))?;
+    fields.part("vision_config")?;
+    for name in OF_IMAGES {
+        fields.optional_number(name)?;
+    }
+    fields.finish(&[("tie_word_embeddings", json!(true))])?;
     match text.optional_text("model_type")? {
         Some("gemma3_text") | None => decoder(text),
         Some(other) => Err(ModelError::Unsupported { what: format!("text model of type `{other}`") }),

@@ -126,7 +126,9 @@ fn refuse_unused_keys(metadata: &Metadata, architecture: &str) -> Result<()> {
     ];
     const OF_GEMMA: &[&str] = &["attention.sliding_window", "attention.sliding_window_pattern", "rope.freq_base_swa"];
     let group = format!("{architecture}.");
-    let is_known = |name: &str| KNOWN.contains(&name) || (architecture == "gemma3" && OF_GEMMA.contains(&name));
+    // The image encoder of Gemma 3 is in a file of its own.
+    let of_gemma = |name: &str| OF_GEMMA.contains(&name) || name.starts_with("vision.") || name.starts_with("mm.");
+    let is_known = |name: &str| KNOWN.contains(&name) || (architecture == "gemma3" && of_gemma(name));
     let own = metadata.keys().filter(|key| key.strip_prefix(&group).is_some_and(|name| !is_known(name)));
     match own.min() {
         Some(key) => Err(ModelError::unused_field(key.to_owned(), &metadata.shown(key))),

@@ -44,7 +44,11 @@ pub(super) fn from_gguf(metadata: &Metadata, kinds: &[usize]) -> Result<HfTokeni
     }
     let mut inner = HfTokenizer::new(bpe.build().map_err(unusable)?);
     inner.with_normalizer(Some(spaces_as_pieces()?)).map_err(unusable)?;
+    // Some files of Gemma 3 call them ordinary pieces.
+    let is_gemma = metadata.optional_text("general.architecture")? == Some("gemma3");
+    let is_turn = |piece: &str| is_gemma && matches!(piece, "<start_of_turn>" | "<end_of_turn>");
     let added = pieces.iter().zip(kinds).filter_map(|(piece, kind)| match *kind {
+        _ if is_turn(piece) => Some(AddedToken::from(*piece, true)),
         UNKNOWN | CONTROL => Some(AddedToken::from(*piece, true)),
         // Found before anything else, once spaces are written as in pieces.
         USER_DEFINED => Some(AddedToken::from(*piece, false).normalized(true)),

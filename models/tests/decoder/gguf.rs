@@ -132,6 +132,9 @@ fn gemma_whose_norms_have_the_offset_in_the_file() {
     });
     let extra = [
         ("attention.sliding_window", Value::U32(20)),
+        // As in Google's own files, whose image encoder is in another.
+        ("vision.block_count", Value::U32(27)),
+        ("mm.tokens_per_image", Value::U32(256)),
         ("rope.scaling.type", Value::String("linear".into())),
         ("rope.scaling.factor", Value::F32(8.0)),
     ];

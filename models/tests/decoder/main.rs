@@ -5,11 +5,11 @@ mod gguf;
 mod refused;
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use candle_core::{DType, Device, Tensor};
 use models::{
-    Batch, Decoder, DecoderNetwork, KvCache, KvPrecision, LanguageModel, LoadOptions, Numerics, PAGE_TOKENS,
+    Batch, Decoder, DecoderNetwork, Footprint, KvCache, KvPrecision, LanguageModel, LoadOptions, Numerics, PAGE_TOKENS,
     PagedSequence, Precision, Quantisation, Spec, Weights, active_isa,
 };
 use serde_json::{Value, json};
@@ -244,12 +244,22 @@ fn gemma3_with_an_image_encoder_that_is_left_out() {
     tensors.insert("vision_tower.vision_model.encoder.layers.0.mlp.fc1.weight".into(), zeros.clone());
     tensors.insert("multi_modal_projector.mm_input_projection_weight".into(), zeros);
     candle_core::safetensors::save(&tensors, folder.path().join("model.safetensors")).unwrap();
-    let config = json!({ "model_type": "gemma3", "text_config": read(golden("gemma3").join("config.json")) });
+    let text = read(golden("gemma3").join("config.json"));
+    let config = json!({
+        "model_type": "gemma3", "text_config": text, "vision_config": { "hidden_size": 8 }, "boi_token_index": 255,
+        "image_token_index": 254, "mm_tokens_per_image": 256, "eos_token_id": [1, 106], "initializer_range": 0.02,
+    });
+    let mut quantised = config.clone();
+    quantised["quantization_config"] = json!({ "quant_method": "gptq" });
+    let refused = Spec::from_config(&quantised).unwrap_err().to_string();
+    assert!(refused.contains("`quantization_config`"), "{refused}");
     std::fs::write(folder.path().join("config.json"), config.to_string()).unwrap();
     std::fs::copy(golden("gemma3").join("tokenizer.json"), folder.path().join("tokenizer.json")).unwrap();
     std::fs::write(folder.path().join("chat_template.jinja"), "{{ messages[0].content }}").unwrap();
     let model = LanguageModel::load(folder.path(), &Device::Cpu).unwrap();
     check_decoder("gemma3", &*model.network);
+    let bytes = |path: &Path| Footprint::of(path, LoadOptions::default()).unwrap().weight_bytes;
+    assert_eq!(bytes(folder.path()), bytes(&golden("gemma3")), "the image encoder takes no memory");
 }
 
 #[test]
