@@ -110,6 +110,15 @@ fn what_fits_is_said_before_anything_is_fetched() {
     assert!(said.err.contains("\nhint: choose a smaller model or variant: qwen2.5-"), "{said:?}");
     let unknown = home.run(&["models", "fit", "qwen2.5-14b-instruct", "--gpu", "0"]);
     assert!(unknown.code == 1 && unknown.err.contains("hint: state it: --memory 12GiB"), "{unknown:?}");
+    let small = home.get(&["models", "fit", "qwen2.5-14b-instruct", "--memory", "12GiB", "--kv", "q8_0"]);
+    assert!(small.contains("keys and values of 32768 tokens in q8_0"), "{small}");
+    for elsewhere in [["--gpu", "0"], ["--backend", "portable"]] {
+        let words = ["models", "fit", "qwen2.5-14b-instruct", "--memory", "80GiB", "--kv", "q8_0"];
+        home.run(&[&words[..], &elsewhere].concat()).is_error(&[
+            "error: keys and values in q8_0 are computed by the kernels on the CPU only",
+            "hint: omit --kv",
+        ]);
+    }
     let embedder = home.run(&["models", "fit", "bge-m3", "--memory", "12GiB"]);
     assert!(embedder.code == 1 && embedder.err.contains("bge-m3:f32 is an embedding model"), "{embedder:?}");
     assert_eq!(home.run(&["models", "fit", "bge-m3", "--memory", "12"]).code, 2);

@@ -6,12 +6,12 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use indicatif::{BinaryBytes, HumanBytes};
 use launch::failure::refusal;
-use launch::flags::{GlobalFlags, Gpu};
+use launch::flags::{BackendChoice, GlobalFlags, Gpu};
 use launch::memory_budget::free_bytes;
 use launch::output::{print_line, print_table};
 use launch::plan::{MIN_KV_TOKENS, Place, Plan};
 use launch::progress::Downloads;
-use launch::{fetching, home, loader};
+use launch::{check_kv, fetching, home, loader};
 use models::fetch::{
     FetchOptions, Fetched, HubName, Named, Progress, Resolved, State, Verdict, list, list_named, locate, locate_named,
     remove, remove_named, resolve, verify, verify_named,
@@ -206,6 +206,7 @@ fn pull(model: &Managed, options: &FetchOptions) -> Result<()> {
 /// Prints the parts of a plan; it is an error if they do not fit.
 fn fit(model: &str, memory: Option<u64>, embedder: &str, global: &GlobalFlags) -> Result<()> {
     let place = if global.gpu() == Gpu::None { Place::Shared } else { Place::Gpu };
+    check_kv(global.kv, place == Place::Shared && global.backend != Some(BackendChoice::Portable))?;
     let unknown = || refusal("the memory of the device is unknown", "state it: --memory 12GiB");
     let free = if place == Place::Shared { free_bytes() } else { None };
     let memory = memory.or(free).ok_or_else(unknown)?;

@@ -14,6 +14,7 @@ use launch::flags::{EndpointFlags, GlobalFlags, ModelFlags};
 use launch::output::{Log, print_line};
 use launch::preloaded::PreloadedModels;
 use launch::{Backend, corpus_adapter, home, pdf_child, prefixes_need_local_engine};
+use models::KvPrecision;
 use server::{Config, Keys, KeysError, KeysFile, LoadModels, Refused, Server};
 use tokio::runtime::{Builder, Runtime};
 
@@ -189,6 +190,7 @@ fn settings(serve: &Serve, global: &GlobalFlags) -> Result<Vec<(String, String)>
             "kv-tokens",
             global.kv_tokens.map_or_else(|| "the model's context".to_owned(), |tokens| tokens.to_string()),
         ),
+        shown("kv", KvPrecision::from(global.kv).to_string()),
         shown("load-models", format!("{:?}", serve.load_models).to_lowercase()),
         shown("keep-alive", serve.keep_alive.to_string()),
         shown("max-requests", serve.max_requests.to_string()),

@@ -30,14 +30,23 @@ impl Computing {
             }),
         };
         let backend = flags.backend.unwrap_or(BackendChoice::default_on(&device));
-        if flags.kv == KvFormat::Q8_0 && !(device.is_cpu() && backend == BackendChoice::Kernels) {
-            return Err(refusal(
-                "keys and values in q8_0 are computed by the kernels on the CPU only",
-                "omit --kv, or --gpu and --backend",
-            ));
-        }
+        check_kv(flags.kv, device.is_cpu() && backend == BackendChoice::Kernels)?;
         Ok(Computing { backend: backend_on(&device, backend)?, device })
     }
+}
+
+/// Checks that keys and values can be kept so where the kernels on the CPU compute, or do not.
+///
+/// # Errors
+/// For q8_0 elsewhere.
+pub fn check_kv(kv: KvFormat, by_cpu_kernels: bool) -> Result<()> {
+    if kv == KvFormat::F16 || by_cpu_kernels {
+        return Ok(());
+    }
+    Err(refusal(
+        "keys and values in q8_0 are computed by the kernels on the CPU only",
+        "omit --kv, or --gpu and --backend",
+    ))
 }
 
 impl BackendChoice {

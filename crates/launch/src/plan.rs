@@ -91,7 +91,8 @@ impl Plan<'_> {
     /// True if keys and values in half the memory would make everything fit.
     fn fits_in_8_bits(&self) -> bool {
         let smaller = Plan { kv: KvPrecision::Q8_0, ..*self };
-        self.place == Place::Shared && self.kv != KvPrecision::Q8_0 && smaller.needed() <= self.memory
+        let in_blocks = self.models.iter().all(|(_, model)| model.shape.head_dim.is_multiple_of(32));
+        self.place == Place::Shared && in_blocks && self.kv != KvPrecision::Q8_0 && smaller.needed() <= self.memory
     }
 
     /// Refuses what does not fit, with the numbers and what would fit.
