@@ -77,7 +77,9 @@ impl ModelFrontend {
             grammar.map(|grammar| grammar.with_max_whitespace(if limits.stop_loops { MAX_WHITESPACE } else { 0 }));
         let repetition = RepetitionGuard::new(limits.stop_loops, &call.output_format);
         let invalid = |reason: String| CallError::Sampling { step, reason };
-        let sampler = Sampler::new(&call.sampling, self.tokenizer.len()).map_err(invalid)?;
+        // Some tokenizers have tokens beyond the network's vocabulary, and most networks a padded one.
+        let vocabulary = self.tokenizer.len().min(self.identity.spec.vocab);
+        let sampler = Sampler::new(&call.sampling, vocabulary).map_err(invalid)?;
         let adjustments = Adjustments::new(&call.sampling, &rendered.tokens);
         let (on_text, workflow) = (call.on_text, call.workflow);
         // Constrained output is never truncated.
