@@ -78,13 +78,12 @@ function judged(text, statements, sources, open) {
 
 // Marks after a statement. That of a source stays on the line of the statement's last word.
 function follow(span, verdict, marks) {
-  if (verdict !== "supported" || !marks.length) return span.after(...marks);
-  const at = span.textContent.trimEnd().lastIndexOf(" ") + 1;
+  const last = /(?<=\s)\S{1,20}\s*$/u.exec(span.textContent);
+  if (verdict !== "supported" || !marks.length || !last || span.closest("pre, a")) return span.after(...marks);
   const word = span.cloneNode();
-  word.textContent = span.textContent.slice(at);
-  span.textContent = span.textContent.slice(0, at);
+  word.textContent = last[0];
+  span.textContent = span.textContent.slice(0, last.index);
   span.after(el("span", { className: "unbroken" }, word, ...marks));
-  if (!at) span.remove();
 }
 
 // What follows a statement: the mark of its source, or the verdict in words.
