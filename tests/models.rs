@@ -116,7 +116,7 @@ fn what_fits_is_said_before_anything_is_fetched() {
         let words = ["models", "fit", "qwen2.5-14b-instruct", "--memory", "80GiB", "--kv", "q8_0"];
         home.run(&[&words[..], &elsewhere].concat()).is_error(&[
             "error: keys and values in q8_0 are computed by the kernels on the CPU only",
-            "hint: omit --kv",
+            "hint: omit --kv, or --gpu and --backend",
         ]);
     }
     let embedder = home.run(&["models", "fit", "bge-m3", "--memory", "12GiB"]);

@@ -10,6 +10,9 @@ fn noise(seed: usize) -> f32 {
     (x >> 40) as f32 / (1 << 23) as f32 - 1.0
 }
 
+/// What pages keep of a head.
+type Stored<'a> = &'a dyn Fn(&[f32]) -> Vec<f32>;
+
 fn check(heads: Heads, lengths: [usize; 2], past: [usize; 2]) {
     check_window(heads, lengths, past, None);
 }
@@ -47,7 +50,7 @@ fn check_window(heads: Heads, lengths: [usize; 2], past: [usize; 2], window: Opt
     ];
     let in_bytes = |head: &[f32]| rounded(Isa::Scalar, head);
     let in_halves = |head: &[f32]| head.iter().map(|x| f16::from_f32(*x).to_f32()).collect();
-    let kinds: [(Pages<'_>, &dyn Fn(&[f32]) -> Vec<f32>); 3] =
+    let kinds: [(Pages<'_>, Stored<'_>); 3] =
         [(Pages::F16(&halves), &in_halves), (Pages::F32(&floats), &<[f32]>::to_vec), (Pages::Q8(&bytes), &in_bytes)];
     let kinds = &kinds[..if in_blocks { 3 } else { 2 }];
     for (isa, (pages, stored)) in Isa::available().flat_map(|isa| kinds.iter().map(move |kind| (isa, *kind))) {

@@ -40,13 +40,12 @@ impl BlockNorms {
             true => Some((of_heads("self_attn.q_norm", spec.score_scale)?, of_heads("self_attn.k_norm", 1.0)?)),
             false => None,
         };
-        let (feed_forward, post) = match spec.post_norms {
-            false => (hidden("post_attention_layernorm")?, None),
-            true => {
-                let attention = hidden("post_attention_layernorm")?;
-                let feed_forward = hidden("post_feedforward_layernorm")?;
-                (hidden("pre_feedforward_layernorm")?, Some(PostNorms { attention, feed_forward }))
-            }
+        let (feed_forward, post) = if spec.post_norms {
+            let attention = hidden("post_attention_layernorm")?;
+            let feed_forward = hidden("post_feedforward_layernorm")?;
+            (hidden("pre_feedforward_layernorm")?, Some(PostNorms { attention, feed_forward }))
+        } else {
+            (hidden("post_attention_layernorm")?, None)
         };
         Ok(BlockNorms { attention: hidden("input_layernorm")?, heads, feed_forward, post })
     }

@@ -55,7 +55,7 @@ impl PagesMut<'_> {
     pub(crate) fn write_key(&mut self, shape: PageShape, (page, offset): (usize, usize), head: usize, key: &[f32]) {
         match self {
             PagesMut::Q8(pages) => {
-                quantised::write_key(active_isa(), &mut pages[shape.quantised_keys(page, head)], offset, key)
+                quantised::write_key(active_isa(), &mut pages[shape.quantised_keys(page, head)], offset, key);
             }
             _ => self.write(shape.keys(page, head) + offset, KEYS, key),
         }
