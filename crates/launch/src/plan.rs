@@ -226,7 +226,7 @@ mod tests {
         let in_8_bits = |memory| Plan { kv: KvPrecision::Q8_0, ..plan(memory) };
         let kept = ("keys and values of 32768 tokens in q8_0".to_owned(), (7 * GIB / 4) / 64 * 34);
         assert_eq!(in_8_bits(6 * GIB).parts()[1], kept);
-        let between = (plan(0).needed() + in_8_bits(0).needed()) / 2;
+        let between = u64::midpoint(plan(0).needed(), in_8_bits(0).needed());
         let hint = crate::failure::hint_of(&plan(between).check().unwrap_err()).unwrap();
         assert!(hint.contains("in 8 bits: --kv q8_0") && in_8_bits(between).check().is_ok(), "{hint}");
         assert_eq!(plan(2 * GIB).kv_tokens_that_fit(), None);
