@@ -32,6 +32,11 @@ impl Metadata {
         self.0.get(key).map(|value| format!("{value:?}")).unwrap_or_default()
     }
 
+    /// True for a file of this architecture.
+    pub(crate) fn is_of(&self, architecture: &str) -> Result<bool> {
+        Ok(self.optional_text("general.architecture")? == Some(architecture))
+    }
+
     /// A string that may be missing.
     pub(crate) fn optional_text(&self, key: &str) -> Result<Option<&str>> {
         self.0.contains_key(key).then(|| self.text(key)).transpose()

@@ -116,7 +116,7 @@ impl Tokenizer {
             "llama" => {
                 let inner = sentencepiece::from_gguf(metadata, &kinds)?;
                 // As llama.cpp applies it. Gemma's tokenizer has none, and some of its files do not say so.
-                let is_gemma = metadata.optional_text("general.architecture")? == Some("gemma3");
+                let is_gemma = metadata.is_of("gemma3")?;
                 let prefix = match metadata.optional_flag("tokenizer.ggml.add_space_prefix")? {
                     Some(false) => Prefix::Nowhere,
                     None if is_gemma => Prefix::Nowhere,

@@ -35,10 +35,10 @@ impl Computing {
     }
 }
 
-/// Checks that keys and values can be kept so where the kernels on the CPU compute, or do not.
+/// Refuses a KV cache in q8_0 unless the kernels compute on the CPU.
 ///
 /// # Errors
-/// For q8_0 elsewhere.
+/// For q8_0 on a GPU or with the portable backend.
 pub fn check_kv(kv: KvFormat, by_cpu_kernels: bool) -> Result<()> {
     if kv == KvFormat::F16 || by_cpu_kernels {
         return Ok(());

@@ -44,8 +44,8 @@ pub(super) fn from_gguf(metadata: &Metadata, kinds: &[usize]) -> Result<HfTokeni
     }
     let mut inner = HfTokenizer::new(bpe.build().map_err(unusable)?);
     inner.with_normalizer(Some(spaces_as_pieces()?)).map_err(unusable)?;
-    // Some files of Gemma 3 call them ordinary pieces.
-    let is_gemma = metadata.optional_text("general.architecture")? == Some("gemma3");
+    // Some converters store Gemma 3's turn tokens as normal pieces.
+    let is_gemma = metadata.is_of("gemma3")?;
     let is_turn = |piece: &str| is_gemma && matches!(piece, "<start_of_turn>" | "<end_of_turn>");
     let added = pieces.iter().zip(kinds).filter_map(|(piece, kind)| match *kind {
         _ if is_turn(piece) => Some(AddedToken::from(*piece, true)),
