@@ -20,7 +20,7 @@ use crate::simd::SimdF32x16;
 pub enum Pages<'a> {
     F16(&'a [f16]),
     F32(&'a [f32]),
-    /// In 8 bits, as [`super::quantised`] lays them out.
+    /// In 8 bits: the numbers of a tile, then their scales.
     Q8(&'a [u8]),
 }
 
