@@ -104,10 +104,33 @@ fn what_fits_is_said_before_anything_is_fetched() {
     assert_eq!(row("weights of qwen2.5-7b-instruct:q4_k_m"), "4.36 GiB");
     assert_eq!(row("keys and values of 32768 tokens in f16"), "1.75 GiB");
     assert_eq!((row("weights of all-minilm-l6-v2:f32"), row("free")), ("86.66 MiB".to_owned(), "12.00 GiB".to_owned()));
-    let said = home.run(&["models", "fit", "qwen2.5-14b-instruct", "--gpu", "0", "--memory", "10GiB"]);
-    assert!(said.code == 1 && said.out.starts_with("part "), "{said:?}");
-    assert!(said.err.contains("workspace of a step 3.00 GiB"), "{said:?}");
-    assert!(said.err.contains("\nhint: choose a smaller model or variant: qwen2.5-"), "{said:?}");
+    let on_gpus = |gpus: &str, memory: &str, cpu: &str| {
+        let model = ["models", "fit", "qwen2.5-14b-instruct", "--gpu", gpus, "--memory", memory, "--cpu-memory", cpu];
+        home.run(&model)
+    };
+    let whole = on_gpus("0", "24GiB", "1GiB");
+    assert!(whole.code == 0 && whole.out.contains("workspace of a step "), "{whole:?}");
+    let divided = on_gpus("0", "10GiB", "16GiB");
+    assert!(divided.code == 0 && divided.out.starts_with("device "), "{divided:?}");
+    for part in
+        ["CPU     token table + layers 0 to ", " to 47 + head + all-minilm-l6-v2:f32", "KV of 8192 tokens", "10.00 GiB"]
+    {
+        assert!(divided.out.contains(part), "{part}: {divided:?}");
+    }
+    let cards = on_gpus("0,1", "12GiB,12GiB", "16GiB");
+    assert!(cards.code == 0 && cards.out.contains("GPU 1") && cards.out.contains("KV of 32768 tokens"), "{cards:?}");
+    let small = on_gpus("0", "10GiB", "512MiB");
+    assert!(
+        small.code == 1 && small.err.contains("of qwen2.5-14b-instruct:q4_k_m needed on the CPU beside the GPU"),
+        "{small:?}"
+    );
+    assert!(small.err.contains("512.00 MiB free\nhint: a smaller KV cache (--kv-tokens) leaves"), "{small:?}");
+    let tiny = on_gpus("0", "1GiB", "16GiB");
+    assert!(tiny.code == 1 && tiny.err.contains("the GPU has no room for a layer of qwen2.5-14b"), "{tiny:?}");
+    let counts = on_gpus("0,1", "12GiB", "16GiB");
+    assert!(counts.code == 1 && counts.err.contains("1 memory for 2 GPUs"), "{counts:?}");
+    home.run(&["models", "fit", "qwen2.5-7b", "--memory", "12GiB,12GiB"])
+        .is_error(&["error: several memories are those of GPUs", "hint: name the GPUs too: --gpu 0,1"]);
     let unknown = home.run(&["models", "fit", "qwen2.5-14b-instruct", "--gpu", "0"]);
     assert!(unknown.code == 1 && unknown.err.contains("hint: state it: --memory 12GiB"), "{unknown:?}");
     let small = home.get(&["models", "fit", "qwen2.5-14b-instruct", "--memory", "12GiB", "--kv", "q8_0"]);

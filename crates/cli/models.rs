@@ -7,10 +7,11 @@ use anyhow::{Context, Result};
 use indicatif::{BinaryBytes, HumanBytes};
 use launch::failure::refusal;
 use launch::flags::{BackendChoice, GlobalFlags, Gpu};
-use launch::memory_budget::free_bytes;
+use launch::memory_budget::{Loading, free_bytes};
 use launch::output::{print_line, print_table};
 use launch::plan::{MIN_KV_TOKENS, Place, Plan};
 use launch::progress::Downloads;
+use launch::split::{Placement, held};
 use launch::{check_kv, fetching, home, loader};
 use models::fetch::{
     FetchOptions, Fetched, HubName, Named, Progress, Resolved, State, Verdict, list, list_named, locate, locate_named,
@@ -32,7 +33,7 @@ pub fn run(command: &Command, global: &GlobalFlags) -> Result<ExitCode> {
         Command::Pull { model, from } => {
             pull(&managed(&model.name)?, &FetchOptions { local: from.clone(), ..options })?;
         }
-        Command::Fit { model, memory, embedder } => fit(model, *memory, embedder, global)?,
+        Command::Fit { model, memory, cpu_memory, embedder } => fit(model, memory, *cpu_memory, embedder, global)?,
         Command::Path(model) => print_path(&model.name, &options)?,
         Command::Verify(model) => check(&managed(&model.name)?, &options)?,
         Command::Rm(model) => {
@@ -203,17 +204,39 @@ fn pull(model: &Managed, options: &FetchOptions) -> Result<()> {
     print_line(format_args!("fetched {model} {}", fetched.source))
 }
 
-/// Prints the parts of a plan; it is an error if they do not fit.
-fn fit(model: &str, memory: Option<u64>, embedder: &str, global: &GlobalFlags) -> Result<()> {
+/// Prints the parts of a plan, and by device if one GPU does not hold all; it is an error if they do not fit.
+fn fit(model: &str, memory: &[u64], on_cpu: Option<u64>, embedder: &str, global: &GlobalFlags) -> Result<()> {
     let place = if global.gpu() == Gpu::None { Place::Shared } else { Place::Gpu };
     check_kv(global.kv, place == Place::Shared && global.backend != Some(BackendChoice::Portable))?;
     let unknown = || refusal("the memory of the device is unknown", "state it: --memory 12GiB");
-    let free = if place == Place::Shared { free_bytes() } else { None };
-    let memory = memory.or(free).ok_or_else(unknown)?;
+    let free = || if place == Place::Shared { free_bytes().into_iter().collect() } else { Vec::new() };
+    let memory = if memory.is_empty() { free() } else { memory.to_vec() };
+    let first = *memory.first().ok_or_else(unknown)?;
+    if place == Place::Shared && memory.len() > 1 {
+        return Err(refusal("several memories are those of GPUs", "name the GPUs too: --gpu 0,1"));
+    }
+    if let Gpu::Numbers(gpus) = global.gpu()
+        && gpus.len() != memory.len()
+    {
+        let counts = format!(
+            "{} {} for {} GPUs",
+            memory.len(),
+            if memory.len() == 1 { "memory" } else { "memories" },
+            gpus.len()
+        );
+        return Err(refusal(counts, "state one for each: --gpu 0,1 --memory 12GiB,24GiB"));
+    }
     let (name, footprint) = loader::footprint(model, global)?;
     let models = [(name, if place == Place::Gpu { footprint.on_gpu() } else { footprint })];
     let embedder = loader::embedder_bytes(embedder, global)?;
-    let plan = Plan { models: &models, embedder: Some(&embedder), kv_tokens: 0, kv: global.kv.into(), place, memory };
+    let loading = Loading::of(&models, Some(&embedder), global);
+    if place == Place::Gpu
+        && let Some(placements) = loading.placements_on(&mut memory.clone(), None)?
+    {
+        return print_placement(&placements[0], &models[0].0, &embedder, &memory, on_cpu.or_else(free_bytes));
+    }
+    let plan =
+        Plan { models: &models, embedder: Some(&embedder), kv_tokens: 0, kv: global.kv.into(), place, memory: first };
     let kv_tokens = match (global.kv_tokens, place) {
         (Some(tokens), _) => tokens,
         (None, Place::Shared) => loader::default_kv_tokens([&models[0].1]),
@@ -222,9 +245,39 @@ fn fit(model: &str, memory: Option<u64>, embedder: &str, global: &GlobalFlags) -
     let plan = Plan { kv_tokens, ..plan };
     let size = |bytes: u64| BinaryBytes(bytes).to_string();
     let parts = plan.parts().into_iter().map(|(part, bytes)| vec![part, size(bytes)]);
-    let sums = [("needed", plan.needed()), ("free", memory)].map(|(part, bytes)| vec![part.to_owned(), size(bytes)]);
+    let sums = [("needed", plan.needed()), ("free", first)].map(|(part, bytes)| vec![part.to_owned(), size(bytes)]);
     print_table(&["part", "size"], parts.chain(sums))?;
     plan.check()
+}
+
+/// Prints what each device holds; it is an error if the CPU's share does not fit. The embedding model is on the first GPU.
+fn print_placement(
+    placement: &Placement,
+    name: &str,
+    (embedder, embedder_bytes): &(String, u64),
+    memory: &[u64],
+    on_cpu: Option<u64>,
+) -> Result<()> {
+    let size = |bytes: u64| BinaryBytes(bytes).to_string();
+    let rows = placement.shares.iter().map(|share| {
+        let free = share.gpu.map_or(on_cpu, |gpu| Some(memory[gpu]));
+        let (what, beside) = match share.gpu {
+            Some(0) => (format!("{} + {embedder}", held(&share.part)), *embedder_bytes),
+            _ => (held(&share.part), 0),
+        };
+        vec![
+            share.device(),
+            what,
+            size(share.weight_bytes + beside),
+            size(share.kv_bytes),
+            size(share.workspace_bytes),
+            size(share.bytes() + beside),
+            free.map_or_else(|| "?".to_owned(), size),
+        ]
+    });
+    let kv = format!("KV of {} tokens", placement.kv_tokens);
+    print_table(&["device", "holds", "weights", &kv, "workspace", "needed", "free"], rows)?;
+    placement.check_cpu(name, on_cpu)
 }
 
 fn print_path(name: &str, options: &FetchOptions) -> Result<()> {

@@ -6,7 +6,6 @@
 use std::fmt::Debug;
 
 use candle_core::{Device, Tensor};
-use kernels::cpu::{Numerics, active_isa};
 
 use crate::adapter::Adapter;
 use crate::decoder::{Batch, Decoder, Output};
@@ -15,6 +14,7 @@ use crate::error::{ModelError, Result};
 use crate::kv_cache::{KvCache, KvPrecision};
 use crate::lora::AdaptedRows;
 use crate::spec::{DecoderSpec, EncoderSpec};
+use crate::split::{DecoderPart, Part};
 use crate::weights::Weights;
 
 /// Computes networks on one device.
@@ -24,6 +24,12 @@ pub trait Backend: Debug + Send + Sync {
     /// # Errors
     /// If a tensor is missing, has another shape than the spec says, or does not fit on the device.
     fn decoder(&self, spec: &DecoderSpec, weights: Weights) -> Result<Box<dyn DecoderNetwork>>;
+
+    /// Loads a part of a decoder.
+    ///
+    /// # Errors
+    /// As [`Backend::decoder`].
+    fn part(&self, spec: &DecoderSpec, weights: &Weights, part: &Part) -> Result<Box<dyn DecoderPart>>;
 
     /// Loads an encoder.
     ///
@@ -37,14 +43,20 @@ pub trait DecoderNetwork: Debug + Send {
     /// What this checkpoint is.
     fn spec(&self) -> &DecoderSpec;
 
-    /// Where the pages of its KV cache are kept.
-    fn device(&self) -> &Device;
+    /// True if any of it computes on a GPU.
+    fn on_gpu(&self) -> bool;
 
     /// Names the arithmetic: keys and values of networks with different names are not interchangeable.
-    fn arithmetic(&self) -> &'static str;
+    fn arithmetic(&self) -> String;
 
     /// True if it reads and writes KV caches in this precision.
     fn takes_kv(&self, precision: KvPrecision) -> bool;
+
+    /// A KV cache of empty pages, each layer's where the layer runs.
+    ///
+    /// # Errors
+    /// As [`KvCache::new`].
+    fn kv_cache(&self, pages: usize, precision: KvPrecision) -> Result<KvCache>;
 
     /// Loads an adapter; returns its number, counted from 0.
     ///
@@ -110,17 +122,30 @@ pub struct Kernels {
     pub device: Device,
 }
 
-impl Backend for Kernels {
-    fn decoder(&self, spec: &DecoderSpec, weights: Weights) -> Result<Box<dyn DecoderNetwork>> {
+impl Kernels {
+    /// Refuses a decoder for which there are no kernels on this device.
+    fn check(&self, spec: &DecoderSpec) -> Result<()> {
         if self.device.is_cuda() && (spec.post_norms || !matches!(spec.heads.dim, 64 | 128)) {
             let (kind, dim) = (&spec.architecture, spec.heads.dim);
             let what = format!("`{kind}` with heads of {dim} dimensions on a GPU without `--backend portable`");
             return Err(ModelError::Unsupported { what });
         }
+        Ok(())
+    }
+}
+
+impl Backend for Kernels {
+    fn decoder(&self, spec: &DecoderSpec, weights: Weights) -> Result<Box<dyn DecoderNetwork>> {
+        self.check(spec)?;
         let weights = weights.with_packed(&self.device)?;
         let network = Decoder::load(spec, &weights, spec.context, &self.device)?;
         weights.keep_packed();
         Ok(Box::new(network))
+    }
+
+    fn part(&self, spec: &DecoderSpec, weights: &Weights, part: &Part) -> Result<Box<dyn DecoderPart>> {
+        self.check(spec)?;
+        Ok(Box::new(Decoder::load_part(spec, weights, part, spec.context, &self.device)?))
     }
 
     fn encoder(&self, spec: &EncoderSpec, weights: Weights) -> Result<Box<dyn EncoderNetwork>> {
@@ -128,40 +153,6 @@ impl Backend for Kernels {
         let network = Encoder::load(spec, &weights, &self.device)?;
         weights.keep_packed();
         Ok(Box::new(network))
-    }
-}
-
-impl DecoderNetwork for Decoder {
-    fn spec(&self) -> &DecoderSpec {
-        Decoder::spec(self)
-    }
-
-    fn device(&self) -> &Device {
-        Decoder::device(self)
-    }
-
-    fn arithmetic(&self) -> &'static str {
-        match (Decoder::device(self).is_cpu(), active_isa().numerics()) {
-            (true, Numerics::Portable) => "kernels, CPU",
-            (true, Numerics::Native) => "kernels, CPU, native numerics",
-            (false, _) => "kernels, GPU",
-        }
-    }
-
-    fn takes_kv(&self, precision: KvPrecision) -> bool {
-        match precision {
-            KvPrecision::F16 => true,
-            KvPrecision::Bf16 => !Decoder::device(self).is_cpu(),
-            KvPrecision::F32 | KvPrecision::Q8_0 => Decoder::device(self).is_cpu(),
-        }
-    }
-
-    fn adapt(&mut self, adapter: &Adapter) -> Result<usize> {
-        Decoder::adapt(self, adapter)
-    }
-
-    fn forward_adapted(&self, batch: Batch<'_>, adapted: &[AdaptedRows], cache: &KvCache) -> Result<Output> {
-        Decoder::forward_adapted(self, batch, adapted, cache)
     }
 }
 

@@ -22,6 +22,7 @@ use crate::sentence::SentenceConfig;
 use crate::source::{Labels, LoadOptions, Source, file_type};
 use crate::spec::{DecoderSpec, EncoderSpec, Spec};
 use crate::special_tokens::{folder_eos, folder_special_tokens, gguf_eos, gguf_special_tokens, lacks_bos};
+use crate::split::{Part, SplitDecoder};
 use crate::tokenizer::Tokenizer;
 use crate::weights::{Precision, Weights};
 
@@ -186,12 +187,28 @@ impl LanguageModel {
     /// # Errors
     /// As [`LanguageModel::load_with`].
     pub fn load_on(path: &Path, options: LoadOptions, backend: &dyn Backend) -> Result<LanguageModel> {
+        Self::load_by(path, options, |spec, weights| backend.decoder(spec, weights))
+    }
+
+    /// Loads with each part of the network on its backend.
+    ///
+    /// # Errors
+    /// As [`LanguageModel::load_with`] and [`SplitDecoder::load`].
+    pub fn load_split(path: &Path, options: LoadOptions, parts: &[(&dyn Backend, Part)]) -> Result<LanguageModel> {
+        Self::load_by(path, options, |spec, weights| Ok(Box::new(SplitDecoder::load(spec, &weights, parts)?)))
+    }
+
+    fn load_by(
+        path: &Path,
+        options: LoadOptions,
+        network: impl FnOnce(&DecoderSpec, Weights) -> Result<Box<dyn DecoderNetwork>> + Send,
+    ) -> Result<LanguageModel> {
         let mut source = Source::new(path, options)?;
         let (spec, weights, description) = open_decoder(path, options)?;
         let template = description.template()?;
         source.labels = description.labels(&weights)?;
         // The tokenizer is read beside the weights: both take a good part of the time to the first token.
-        let (tokenizer, network) = rayon::join(|| description.tokenizer(), || backend.decoder(&spec, weights));
+        let (tokenizer, network) = rayon::join(|| description.tokenizer(), || network(&spec, weights));
         let (tokenizer, network) = (tokenizer?, network?);
         release_unused();
         let eos = description.eos(&tokenizer);

@@ -5,24 +5,26 @@
 
 use candle_core::{DType, Device, Tensor};
 use kernels::attention::{PagedSequence, Placed};
+use kernels::cpu::{Numerics, active_isa};
 use kernels::epilogue::Epilogue;
 use kernels::low_rank;
-use kernels::memory::retain_blocks;
 use kernels::ops;
 use kernels::rope::RopeTable;
 use kernels::sample::{Draw, Drawn};
 use kernels::weight::Weight;
 
 use crate::adapter::{Adapter, Projection};
+use crate::backend::DecoderNetwork;
 use crate::block_norms::{BlockNorms, PostNorms, last_norm};
 use crate::error::{ModelError, Result};
 use crate::experts::Experts;
 use crate::interleaved::interleaved_row;
-use crate::kv_cache::KvCache;
+use crate::kv_cache::{KvCache, KvPrecision};
 use crate::linear::{Bias, Linear};
 use crate::lora::{AdaptedRows, LoadedAdapter, Stack, changes};
 use crate::rotary;
 use crate::spec::{Activation, DecoderSpec};
+use crate::split::{DecoderPart, Part};
 use crate::weights::Weights;
 
 #[cfg(feature = "cuda")]
@@ -32,16 +34,25 @@ pub(crate) mod noise;
 #[derive(Debug)]
 pub struct Decoder {
     spec: DecoderSpec,
-    /// `[V, H]`, also the output matrix of tied checkpoints.
-    embedding: Weight,
+    part: Part,
+    /// The token table `[V, H]`, also the output matrix of tied checkpoints.
+    table: Option<Weight>,
+    /// Those of `part`.
     layers: Vec<Layer>,
-    norm: Tensor,
-    head: Option<Weight>,
+    head: Option<Head>,
     rope: RopeTable,
     /// Of the layers with a sliding window, where theirs differs.
     window_rope: Option<RopeTable>,
     adapters: Vec<LoadedAdapter>,
     device: Device,
+}
+
+/// What comes after the last layer.
+#[derive(Debug)]
+struct Head {
+    norm: Tensor,
+    /// `[V, H]`, if it is not the token table.
+    matrix: Option<Weight>,
 }
 
 #[derive(Debug)]
@@ -160,19 +171,34 @@ impl Decoder {
     /// # Errors
     /// If a tensor is missing or has another shape than the spec says.
     pub fn load(spec: &DecoderSpec, weights: &Weights, context: usize, device: &Device) -> Result<Decoder> {
-        let table = |rope| rotary::table(rope, spec.heads.dim, context);
-        let layers = (0..spec.layers).map(|index| Layer::load(spec, weights, index, device)).collect::<Result<_>>()?;
-        let head = (!spec.tied).then(|| weights.weight("lm_head.weight", spec.vocab, spec.hidden, device));
+        Decoder::load_part(spec, weights, &Part::whole(spec), context, device)
+    }
+
+    /// Loads a part of the network.
+    ///
+    /// # Errors
+    /// As [`Decoder::load`].
+    pub fn load_part(
+        spec: &DecoderSpec,
+        weights: &Weights,
+        part: &Part,
+        context: usize,
+        device: &Device,
+    ) -> Result<Decoder> {
+        let rope = |rope| rotary::table(rope, spec.heads.dim, context);
+        let layers = part.layers.clone().map(|index| Layer::load(spec, weights, index, device));
+        let layers = layers.collect::<Result<_>>()?;
+        let table = || weights.table("model.embed_tokens.weight", spec.vocab, spec.hidden, device);
         Ok(Decoder {
-            embedding: weights.table("model.embed_tokens.weight", spec.vocab, spec.hidden, device)?,
+            head: part.head.then(|| Head::load(spec, weights, device)).transpose()?,
+            table: part.table.then(table).transpose()?,
             layers,
-            norm: last_norm(spec, weights, device)?,
-            head: head.transpose()?,
-            rope: table(&spec.rope),
-            window_rope: spec.window_rope().map(table),
+            rope: rope(&spec.rope),
+            window_rope: spec.window_rope().map(rope),
             adapters: Vec::new(),
             device: device.clone(),
             spec: spec.clone(),
+            part: part.clone(),
         })
     }
 
@@ -186,12 +212,16 @@ impl Decoder {
         &self.device
     }
 
+    fn table(&self) -> Result<&Weight> {
+        self.table.as_ref().ok_or_else(|| ModelError::NotInPart { what: "token table" })
+    }
+
     /// Loads an adapter for this network; returns its number, counted from 0.
     ///
     /// # Errors
     /// As [`Adapter::check`]; if the device is out of memory.
     pub fn adapt(&mut self, adapter: &Adapter) -> Result<usize> {
-        self.adapters.push(LoadedAdapter::load(adapter, &self.spec, &self.device)?);
+        self.adapters.push(LoadedAdapter::load(adapter, &self.spec, self.part.layers.clone(), &self.device)?);
         Ok(self.adapters.len() - 1)
     }
 
@@ -206,7 +236,8 @@ impl Decoder {
     /// Bytes that the packed weights take.
     pub fn weight_bytes(&self) -> usize {
         let layers = self.layers.iter().map(Layer::weight_bytes).sum::<usize>();
-        layers + self.embedding.bytes() + self.head.as_ref().map_or(0, Weight::bytes)
+        let head = self.head.as_ref().and_then(|head| head.matrix.as_ref());
+        layers + [self.table.as_ref(), head].into_iter().flatten().map(Weight::bytes).sum::<usize>()
     }
 
     /// Runs a batch.
@@ -225,33 +256,75 @@ impl Decoder {
     /// # Panics
     /// If a row is out of range or has two adapters, or an adapter was not loaded.
     pub fn forward_adapted(&self, batch: Batch<'_>, adapted: &[AdaptedRows], cache: &KvCache) -> Result<Output> {
-        retain_blocks();
-        batch.check(self.spec.vocab, self.rope.positions())?;
-        let mut hidden = self.embedding.lookup(batch.tokens, &self.device)?; // [N, H]
-        if self.spec.embedding_scale != 1.0 {
-            hidden = (hidden * f64::from(self.spec.embedding_scale))?;
+        DecoderNetwork::forward_adapted(self, batch, adapted, cache)
+    }
+}
+
+impl DecoderPart for Decoder {
+    fn spec(&self) -> &DecoderSpec {
+        &self.spec
+    }
+
+    fn part(&self) -> &Part {
+        &self.part
+    }
+
+    fn device(&self) -> &Device {
+        &self.device
+    }
+
+    fn arithmetic(&self) -> &'static str {
+        match (self.device.is_cpu(), active_isa().numerics()) {
+            (true, Numerics::Portable) => "kernels, CPU",
+            (true, Numerics::Native) => "kernels, CPU, native numerics",
+            (false, _) => "kernels, GPU",
         }
+    }
+
+    fn takes_kv(&self, precision: KvPrecision) -> bool {
+        match precision {
+            KvPrecision::F16 => true,
+            KvPrecision::Bf16 => !self.device.is_cpu(),
+            KvPrecision::F32 | KvPrecision::Q8_0 => self.device.is_cpu(),
+        }
+    }
+
+    fn adapt(&mut self, adapter: &Adapter) -> Result<usize> {
+        Decoder::adapt(self, adapter)
+    }
+
+    fn positions(&self) -> usize {
+        self.rope.positions()
+    }
+
+    fn embed(&self, tokens: &[u32]) -> Result<Tensor> {
+        Ok(self.table()?.lookup(tokens, &self.device)?)
+    }
+
+    fn run(&self, hidden: Tensor, batch: &Batch<'_>, adapted: &[AdaptedRows], pages: &[Tensor]) -> Result<Tensor> {
         let rows = Placed::new(batch.positions, batch.slots, batch.sequences);
-        for (index, (layer, pages)) in self.layers.iter().zip(cache.layers()).enumerate() {
-            let block = Block { network: self, index, rows: &rows, adapted };
-            hidden = layer.forward(&hidden, pages, block)?; // [N, H]
-        }
-        // A row that has lost its numbers anywhere has none at the end either: residuals are added, never replaced.
-        let sums = hidden.sum(1)?;
-        let finite = || -> Result<Vec<bool>> { Ok(sums.to_vec1::<f32>()?.into_iter().map(f32::is_finite).collect()) };
-        if batch.logit_rows.is_empty() {
-            let logits = Tensor::zeros((0, self.spec.vocab), DType::F32, &Device::Cpu)?;
-            return Ok(Output { logits, finite: finite()? });
-        }
-        let head = self.head.as_ref().unwrap_or(&self.embedding);
-        let last = ops::pick_rows(&hidden, batch.logit_rows)?; // [R, H]
-        let last = ops::rms_norm(&last, &self.norm, self.spec.norm_epsilon, head.operand())?;
-        let logits = match batch.wanted {
-            [] => head.product(&last, None, Epilogue::None)?,
-            wanted => head.product_some(&last, wanted)?,
-        }; // [R, V]
-        // Waits for the sums after the rest has been submitted to the GPU as well.
-        Ok(Output { logits, finite: finite()? })
+        let layers = self.part.layers.clone().zip(&self.layers).zip(pages);
+        layers.into_iter().try_fold(hidden, |hidden, ((index, layer), pages)| {
+            layer.forward(&hidden, pages, Block { network: self, index, rows: &rows, adapted })
+        })
+    }
+
+    fn logits(&self, hidden: &Tensor, batch: &Batch<'_>) -> Result<Tensor> {
+        let head = self.head.as_ref().ok_or_else(|| ModelError::NotInPart { what: "head" })?;
+        let matrix = head.matrix.as_ref().map_or_else(|| self.table(), Ok)?;
+        let last = ops::pick_rows(hidden, batch.logit_rows)?; // [R, H]
+        let last = ops::rms_norm(&last, &head.norm, self.spec.norm_epsilon, matrix.operand())?;
+        Ok(match batch.wanted {
+            [] => matrix.product(&last, None, Epilogue::None)?,
+            wanted => matrix.product_some(&last, wanted)?,
+        })
+    }
+}
+
+impl Head {
+    fn load(spec: &DecoderSpec, weights: &Weights, device: &Device) -> Result<Head> {
+        let matrix = || weights.weight("lm_head.weight", spec.vocab, spec.hidden, device);
+        Ok(Head { norm: last_norm(spec, weights, device)?, matrix: (!spec.tied).then(matrix).transpose()? })
     }
 }
 

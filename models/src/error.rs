@@ -13,6 +13,9 @@ pub enum ModelError {
     /// The file is none that holds a model, or it is damaged.
     #[error("{} is no usable model file: {reason}", path.display())]
     Damaged { path: PathBuf, reason: String },
+    /// Something is computed with a part of a network that does not have it.
+    #[error("this part of the network has no {what}")]
+    NotInPart { what: &'static str },
     /// The bundle that holds the file was altered, or cannot be read.
     #[error(transparent)]
     Bundle(#[from] bundle::Error),

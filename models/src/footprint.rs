@@ -17,6 +17,12 @@ pub struct Footprint {
     pub weight_bytes: u64,
     /// Of the weights on a GPU, about: some formats take more there.
     pub gpu_weight_bytes: u64,
+    /// Of the largest layer, about.
+    pub layer_bytes: u64,
+    /// Of the token table, about.
+    pub table_bytes: u64,
+    /// Of the output matrix, about; 0 if it is the token table.
+    pub head_bytes: u64,
     /// In half precision.
     pub kv_bytes_per_token: u64,
     pub shape: Shape,
@@ -64,9 +70,18 @@ impl Footprint {
         let stated = (choice.variant.memory_mib << 20) * 10 / 11;
         let about = stated.saturating_sub(4096 * shape.kv_bytes_per_token());
         let weight_bytes = choice.variant.weight_bytes().unwrap_or(about);
+        let table = (shape.vocab * shape.hidden) as u64;
+        let head = if shape.tied { 0 } else { table };
+        let layer = (shape.parameters() - table - head) / shape.layers as u64;
+        let part = |parameters: u64| {
+            (u128::from(weight_bytes) * u128::from(parameters) / u128::from(shape.parameters())) as u64
+        };
         Some(Footprint {
             weight_bytes,
             gpu_weight_bytes: weight_bytes,
+            layer_bytes: part(layer),
+            table_bytes: part(table),
+            head_bytes: part(head),
             kv_bytes_per_token: shape.kv_bytes_per_token(),
             shape,
             context: choice.manifest.context_tokens,
@@ -78,10 +93,18 @@ impl Footprint {
         Footprint {
             weight_bytes: weights.packed_bytes(),
             gpu_weight_bytes: weights.gpu_bytes(),
+            layer_bytes: weights.largest_layer_bytes(spec.layers),
+            table_bytes: weights.tensor_bytes("model.embed_tokens.weight"),
+            head_bytes: if spec.tied { 0 } else { weights.tensor_bytes("lm_head.weight") },
             kv_bytes_per_token: shape.kv_bytes_per_token(),
             shape,
             context: spec.context,
         }
+    }
+
+    /// Bytes of the token table in the memory of an NVIDIA GPU, where the kernels keep it in 16 bits whatever the file has.
+    pub fn dense_table_bytes(&self) -> u64 {
+        (2 * self.shape.vocab * self.shape.hidden) as u64
     }
 
     /// The same model on a GPU.

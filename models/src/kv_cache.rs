@@ -77,12 +77,25 @@ impl KvCache {
     /// # Errors
     /// If the device has no room for them, or the heads are no blocks of [`KvPrecision::Q8_0`].
     pub fn new(spec: &DecoderSpec, pages: usize, precision: KvPrecision, device: &Device) -> Result<KvCache> {
+        KvCache::on(spec, pages, precision, std::iter::repeat_n(device, spec.layers))
+    }
+
+    /// As [`KvCache::new`], with a device for each layer.
+    ///
+    /// # Errors
+    /// As [`KvCache::new`].
+    pub fn on<'a>(
+        spec: &DecoderSpec,
+        pages: usize,
+        precision: KvPrecision,
+        devices: impl Iterator<Item = &'a Device>,
+    ) -> Result<KvCache> {
         if precision == KvPrecision::Q8_0 && !spec.heads.dim.is_multiple_of(32) {
             let what = format!("a KV cache in q8_0 for heads of {} dimensions", spec.heads.dim);
             return Err(ModelError::Unsupported { what });
         }
         let shape = (pages, precision.page_len(spec));
-        let layer = |_| match precision {
+        let layer = |device: &Device| match precision {
             // Zeros that the system gives take no memory before they are used; those that candle writes do.
             KvPrecision::F16 if device.is_cpu() => {
                 Tensor::from_vec(vec![0u16; shape.0 * shape.1].reinterpret_into::<f16>(), shape, device)
@@ -90,7 +103,7 @@ impl KvCache {
             KvPrecision::Q8_0 => Tensor::from_vec(vec![0u8; shape.0 * shape.1], shape, device),
             _ => Tensor::zeros(shape, precision.dtype(), device),
         };
-        Ok(KvCache { layers: (0..spec.layers).map(layer).collect::<candle_core::Result<_>>()? })
+        Ok(KvCache { layers: devices.map(layer).collect::<candle_core::Result<_>>()? })
     }
 
     /// The pages of each layer: `[pages, 2·32·K·D]`, in [`KvPrecision::Q8_0`] more by the bytes of scales. The network that fills a page determines its layout.

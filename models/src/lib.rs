@@ -42,6 +42,7 @@ mod shards;
 mod source;
 mod spec;
 mod special_tokens;
+mod split;
 mod tokenizer;
 mod weights;
 
@@ -68,6 +69,7 @@ pub use rotary::table as rope_table;
 pub use shape::Shape;
 pub use source::{Labels, LoadOptions, Source, files_of};
 pub use spec::{Activation, DecoderSpec, EncoderSpec, Rope, Routing, Scaling, SlidingWindow, Spec, Yarn};
+pub use split::{DecoderPart, Part, SplitDecoder};
 pub use tokenizer::Tokenizer;
 pub use weights::{Precision, Weights};
 

@@ -1,5 +1,7 @@
 //! An adapter on the device of a decoder: its changes, stacked as the decoder stacks its projections.
 
+use std::ops::Range;
+
 use candle_core::Device;
 use kernels::low_rank::Change;
 use kernels::matmul::LowRankPart;
@@ -11,6 +13,7 @@ use crate::spec::DecoderSpec;
 /// An adapter, ready to run with the decoder that loaded it.
 #[derive(Debug)]
 pub(crate) struct LoadedAdapter {
+    first_layer: usize,
     layers: Vec<LayerChanges>,
 }
 
@@ -53,14 +56,15 @@ impl Stack {
 }
 
 impl LoadedAdapter {
-    /// Loads an adapter for a network on a device.
+    /// Loads an adapter for layers of a network on a device.
     ///
     /// # Errors
     /// As [`Adapter::check`]; if the device is out of memory.
-    pub fn load(adapter: &Adapter, spec: &DecoderSpec, device: &Device) -> Result<LoadedAdapter> {
+    pub fn load(adapter: &Adapter, spec: &DecoderSpec, layers: Range<usize>, device: &Device) -> Result<LoadedAdapter> {
         adapter.check(spec)?;
         let change = |layer: usize, stack: Stack| change(adapter, layer, stack, spec, device);
-        let layers = (0..spec.layers).map(|layer| {
+        let first_layer = layers.start;
+        let layers = layers.map(|layer| {
             Ok(LayerChanges {
                 qkv: change(layer, Stack::Qkv)?,
                 output: change(layer, Stack::Output)?,
@@ -68,7 +72,7 @@ impl LoadedAdapter {
                 down: change(layer, Stack::Down)?,
             })
         });
-        Ok(LoadedAdapter { layers: layers.collect::<Result<_>>()? })
+        Ok(LoadedAdapter { first_layer, layers: layers.collect::<Result<_>>()? })
     }
 
     /// Bytes of its matrices.
@@ -81,7 +85,7 @@ impl LoadedAdapter {
     }
 
     fn change(&self, layer: usize, stack: Stack) -> Option<&Change> {
-        let layer = self.layers.get(layer)?;
+        let layer = self.layers.get(layer - self.first_layer)?;
         match stack {
             Stack::Qkv => layer.qkv.as_ref(),
             Stack::Output => layer.output.as_ref(),

@@ -296,7 +296,29 @@ impl Weights {
 
     /// Bytes that the weight matrices take once they are packed, about.
     pub(crate) fn packed_bytes(&self) -> u64 {
-        let bytes = |tensor: &Location| match (self.precision, &tensor.shape[..]) {
+        self.tensors.values().map(|tensor| self.bytes_of(tensor)).sum()
+    }
+
+    /// The same of one tensor; 0 if there is none of this name.
+    pub(crate) fn tensor_bytes(&self, name: &str) -> u64 {
+        self.locate(name).map_or(0, |tensor| self.bytes_of(&tensor))
+    }
+
+    /// The same of the largest of so many layers.
+    pub(crate) fn largest_layer_bytes(&self, layers: usize) -> u64 {
+        let mut bytes = vec![0; layers];
+        for (name, tensor) in &self.tensors {
+            let numbered = ["layers.", "blk."].into_iter().find_map(|stem| name.split_once(stem));
+            let layer = numbered.and_then(|(_, rest)| rest.split('.').next()?.parse::<usize>().ok());
+            if let Some(sum) = layer.and_then(|layer| bytes.get_mut(layer)) {
+                *sum += self.bytes_of(tensor);
+            }
+        }
+        bytes.into_iter().max().unwrap_or(0)
+    }
+
+    fn bytes_of(&self, tensor: &Location) -> u64 {
+        let bytes = match (self.precision, &tensor.shape[..]) {
             (Precision::F32, _) => 4 * tensor.shape.iter().product::<usize>(),
             (Precision::Quantised(quantisation), &[rows, cols]) => {
                 let format = quantisation.of(tensor.format, cols);
@@ -304,7 +326,7 @@ impl Weights {
             }
             _ => tensor.bytes.len(),
         };
-        self.tensors.values().map(|tensor| bytes(tensor) as u64).sum()
+        bytes as u64
     }
 
     /// The same on a GPU, where the IQ4 formats become Q8_0 ([`Format::as_q8_0`]).

@@ -100,9 +100,12 @@ pub enum Models {
         /// A name from `memlocal models list`, with or without `:variant`, hf:OWNER/REPO if it is here, or a path
         #[arg(value_name = "NAME|PATH")]
         model: String,
-        /// Memory that is free there, such as 12GiB or 16GB [default: what is free on this machine]
+        /// Memory that is free there, such as 12GiB or 16GB, with commas for several GPUs [default: what is free on this machine]
+        #[arg(long, value_name = "SIZE", value_parser = bytes, value_delimiter = ',')]
+        memory: Vec<u64>,
+        /// Memory that is free on the CPU beside GPUs [default: what is free on this machine]
         #[arg(long, value_name = "SIZE", value_parser = bytes)]
-        memory: Option<u64>,
+        cpu_memory: Option<u64>,
         /// Embedding model beside it
         #[arg(long, default_value = "all-minilm-l6-v2", value_name = "NAME|PATH")]
         embedder: String,

@@ -42,6 +42,11 @@ fn gib(bytes: u64) -> f64 {
 }
 
 impl Config {
+    /// Sizes of steps on a GPU, which computes many rows as fast as few.
+    pub fn on_gpu() -> Config {
+        Config { step_tokens: 2048, max_running: 64, ..Config::default() }
+    }
+
     /// Sizes for a device on which these models are loaded. `requested` is the KV cache size in tokens that the user asks
     /// for, `default_tokens` the size on a CPU.
     ///
@@ -59,8 +64,7 @@ impl Config {
             let free = kernels::cuda::device::device_info(device).map_err(CapacityError::Device)?.free as u64;
             let bytes_per_token = models.into_iter().map(|model| model.kv_bytes_per_token).sum();
             let kv_tokens = gpu_kv_tokens(free, bytes_per_token, requested)?;
-            // A GPU computes many rows as fast as few.
-            return Ok(Config { kv_tokens, step_tokens: 2048, max_running: 64, ..Config::default() });
+            return Ok(Config { kv_tokens, ..Config::on_gpu() });
         }
         Ok(Config { kv_tokens: requested.unwrap_or(default_tokens), ..Config::default() })
     }

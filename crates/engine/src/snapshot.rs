@@ -66,7 +66,7 @@ pub(crate) struct Identity {
     pub spec: DecoderSpec,
     pub kv_precision: KvPrecision,
     /// CPU kernels with the same numerics give the same bits on all machines; a GPU or another backend gives its own.
-    pub arithmetic: &'static str,
+    pub arithmetic: String,
     pub known: OnceLock<String>,
 }
 

@@ -110,7 +110,7 @@ pub(crate) fn split<'a>(
     adapters: impl Iterator<Item = &'a NamedAdapter>,
     config: Config,
 ) -> Result<(ModelFrontend, ModelRunner), StartError> {
-    let (spec, on_gpu) = (model.spec().clone(), !model.network.device().is_cpu());
+    let (spec, on_gpu) = (model.spec().clone(), model.network.on_gpu());
     let LanguageModel { mut network, tokenizer, template, eos, source } = model;
     let tokenizer = Arc::new(tokenizer);
     let pages = config.kv_tokens.div_ceil(PAGE_TOKENS);
@@ -122,7 +122,7 @@ pub(crate) fn split<'a>(
         let what = format!("a KV cache in {kv} with {}", network.arithmetic());
         return Err(unusable(ModelError::Unsupported { what }));
     }
-    let cache = KvCache::new(network.spec(), pages, kv, network.device()).map_err(unusable)?;
+    let cache = network.kv_cache(pages, kv).map_err(unusable)?;
     let page_bytes = KvCache::page_bytes(network.spec(), kv);
     let unfit = |reason| StartError::Grammar { name: name.clone(), reason };
     let end = *eos.first().ok_or_else(|| unfit("it has no end token".into()))?;

@@ -15,7 +15,7 @@ use candle_core::Device;
 use engine::{Adapters, Config, Engine, Models, NamedAdapter};
 use futures_util::future::join_all;
 use models::adapter::Adapter;
-use models::{Backend, EmbeddingModel, Kernels, KvPrecision, Precision};
+use models::{Backend, EmbeddingModel, Kernels, KvPrecision, LanguageModel, Part, Precision};
 use portable::Portable;
 use serde_json::json;
 use tiny::{ask, run};
@@ -26,7 +26,10 @@ const KERNELS: Kernels = Kernels { device: Device::Cpu };
 /// An engine on the tiny model with the adapter `plans`. Keys and values are `f32`, so that both backends agree to about 1e-5
 /// and greedy replies are the same.
 fn start(name: &str, backend: &dyn Backend) -> Engine {
-    let model = tiny::model_on(name, backend);
+    start_model(tiny::model_on(name, backend))
+}
+
+fn start_model(model: LanguageModel) -> Engine {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/lora_serving/llama");
     let adapter = Adapter::open_for(&path, model.spec()).unwrap();
     let loaded = vec![NamedAdapter { name: "plans".into(), model: 0, adapter }];
@@ -132,6 +135,66 @@ fn saved_prefixes_come_back_to_the_backend_that_computed_them_only() {
     let other = start("portable-kept", &KERNELS);
     let back = run(other.bring_prefixes(TenantId::LOCAL, &folder));
     assert_eq!((back.tokens, back.refused.len()), (0, 1), "{back:?}");
+}
+
+/// The tiny model with its first layer on one backend and the second on another.
+fn start_split(name: &str, backends: [&dyn Backend; 2]) -> Engine {
+    let [first, second] = backends;
+    let parts = [
+        (first, Part { layers: 0..1, table: true, head: false }),
+        (second, Part { layers: 1..2, table: false, head: true }),
+    ];
+    start_model(tiny::model_split(name, &parts))
+}
+
+#[test]
+fn a_split_model_replies_as_the_whole_one() {
+    let whole = start("whole", &KERNELS);
+    for (name, backends, is_exact) in [
+        ("split-kernels", [&KERNELS as &dyn Backend, &KERNELS], true),
+        ("split-mixed", [&KERNELS, &PORTABLE], false),
+        ("split-turned", [&PORTABLE, &KERNELS], false),
+    ] {
+        let split = start_split(name, backends);
+        for _ in 0..2 {
+            for (ours, theirs) in together(&split).iter().zip(&together(&whole)) {
+                assert_eq!(
+                    (&ours.text, &ours.model, ours.finish),
+                    (&theirs.text, &theirs.model, theirs.finish),
+                    "{name}"
+                );
+                for (ours, theirs) in ours.logprobs.iter().zip(&theirs.logprobs) {
+                    let difference = (ours.logprob - theirs.logprob).abs();
+                    assert!(
+                        if is_exact { difference == 0.0 } else { difference < 1e-3 },
+                        "{name}: {ours:?}, {theirs:?}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn saved_prefixes_of_a_split_model_name_its_arithmetic() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("prefixes-of-parts");
+    let _ = std::fs::remove_dir_all(&folder);
+    let call = || {
+        let prompt = Prompt::new().system("The keeper counted ships. ".repeat(5)).user(Stability::Volatile, "Who?");
+        Call { workflow: WorkflowId(1), ..Call::new(Agent::Responder, "test", prompt, 4) }
+    };
+    let first = start_split("parts-kept", [&KERNELS, &PORTABLE]);
+    run(first.call(call())).unwrap();
+    let kept = run(first.keep_prefixes(TenantId::LOCAL, WorkflowId(1), &folder));
+    assert!(kept.tokens >= 64 && kept.refused.is_empty(), "{kept:?}");
+    drop(first);
+    let again = start_split("parts-kept", [&KERNELS, &PORTABLE]);
+    assert_eq!(run(again.bring_prefixes(TenantId::LOCAL, &folder)).tokens, kept.tokens);
+    drop(again);
+    for backends in [[&KERNELS as &dyn Backend, &KERNELS], [&PORTABLE, &KERNELS]] {
+        let back = run(start_split("parts-kept", backends).bring_prefixes(TenantId::LOCAL, &folder));
+        assert_eq!((back.tokens, back.refused.len()), (0, 1), "{back:?}");
+    }
 }
 
 #[test]

@@ -30,7 +30,7 @@ struct Row {
 
 impl Report {
     /// An empty report about a GPU, of a run that started at `started`.
-    pub fn new(card: &Card, started: Instant) -> Report {
+    pub fn new(card: &DeviceInfo, started: Instant) -> Report {
         let (major, minor) = card.capability;
         let gib = card.total as f64 / f64::from(1 << 30);
         let card = format!("{}, compute capability {major}.{minor}, {gib:.1} GiB", card.name);

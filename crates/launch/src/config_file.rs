@@ -333,9 +333,9 @@ mod tests {
         let Command::Mcp(mcp) = parse(file, "mcp").unwrap().command else { panic!("another command") };
         assert_eq!(mcp.models.model, "a");
         let gpu = |text: &str, words: &str| parse(text, words).unwrap().global.gpu();
-        assert_eq!(gpu("gpu = 1", "mcp"), Gpu::Number(1));
+        assert_eq!(gpu("gpu = 1", "mcp"), Gpu::Numbers(vec![1]));
         assert_eq!(gpu("gpu = \"auto\"", "mcp --cpu"), Gpu::None);
-        assert_eq!(gpu("gpu = \"none\"", "mcp --gpu 0"), Gpu::Number(0));
+        assert_eq!(gpu("gpu = \"none\"", "mcp --gpu 0"), Gpu::Numbers(vec![0]));
     }
 
     #[test]

@@ -1,37 +1,69 @@
-//! What computes: the device and the backend on it.
+//! What computes: the devices and the backend on them.
+
+use std::path::Path;
 
 use anyhow::Result;
 use candle_core::Device;
-use models::Kernels;
+use models::{Kernels, LanguageModel, LoadOptions};
 use portable::Portable;
 
 use crate::eprintln;
 use crate::failure::refusal;
 use crate::flags::{BackendChoice, GlobalFlags, Gpu, KvFormat};
+use crate::split::{Placement, Share};
 
-/// A device and the backend that computes on it.
+/// The devices that the flags name, and the backend that computes on the first of them.
 pub(crate) struct Computing {
     pub device: Device,
     pub backend: Box<dyn models::Backend>,
+    /// The GPUs, in the order of the flags; none if the CPU computes.
+    pub gpus: Vec<Device>,
+    choice: BackendChoice,
 }
 
 impl Computing {
-    /// Opens the device that the flags name.
+    /// Opens the devices that the flags name.
     ///
     /// # Errors
     /// If there is no such GPU, or the backend does not compute on it.
     pub fn of(flags: &GlobalFlags) -> Result<Computing> {
-        let device = match flags.gpu() {
-            Gpu::None => Device::Cpu,
-            Gpu::Number(number) => open(number, flags.backend)?,
-            Gpu::Auto => open(0, flags.backend).unwrap_or_else(|error| {
-                eprintln!("computing on the CPU: {error}");
-                Device::Cpu
-            }),
+        let gpus = match flags.gpu() {
+            Gpu::None => Vec::new(),
+            Gpu::Numbers(numbers) => {
+                numbers.into_iter().map(|number| open(number, flags.backend)).collect::<Result<_>>()?
+            }
+            Gpu::Auto => match open(0, flags.backend) {
+                Ok(device) => vec![device],
+                Err(error) => {
+                    eprintln!("computing on the CPU: {error}");
+                    Vec::new()
+                }
+            },
         };
-        let backend = flags.backend.unwrap_or(BackendChoice::default_on(&device));
-        check_kv(flags.kv, device.is_cpu() && backend == BackendChoice::Kernels)?;
-        Ok(Computing { backend: backend_on(&device, backend)?, device })
+        if let [first, _, ..] = &gpus[..]
+            && !first.is_cuda()
+        {
+            return Err(refusal("the layers of a model are divided among NVIDIA GPUs only", "name one GPU: --gpu 0"));
+        }
+        let device = gpus.first().cloned().unwrap_or(Device::Cpu);
+        let choice = flags.backend.unwrap_or(BackendChoice::default_on(&device));
+        check_kv(flags.kv, device.is_cpu() && choice == BackendChoice::Kernels)?;
+        Ok(Computing { backend: backend_on(&device, choice)?, device, gpus, choice })
+    }
+
+    /// Loads a language model as it is placed: all of it on the first device, or each share on its own.
+    ///
+    /// # Errors
+    /// If its files cannot be read, or a device has no room for it.
+    pub fn load(&self, path: &Path, options: LoadOptions, placement: Option<&Placement>) -> Result<LanguageModel> {
+        let Some(Placement { shares, .. }) = placement else {
+            return Ok(LanguageModel::load_on(path, options, &*self.backend)?);
+        };
+        let device = |share: &Share| share.gpu.map_or(&Device::Cpu, |gpu| &self.gpus[gpu]);
+        let backends = shares.iter().map(|share| backend_on(device(share), self.choice)).collect::<Result<Vec<_>>>()?;
+        let parts: Vec<_> =
+            backends.iter().zip(shares).map(|(backend, share)| (&**backend, share.part.clone())).collect();
+        Ok(LanguageModel::load_split(path, options, &parts)?)
     }
 }
 

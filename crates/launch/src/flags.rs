@@ -39,8 +39,9 @@ pub struct GlobalFlags {
     /// File of settings [default: `config.toml` in the data folder, if it is there]
     #[arg(long, global = true, value_name = "FILE", env = "MEMLOCAL_CONFIG")]
     pub config: Option<PathBuf>,
-    /// GPU to compute on: its number, auto (one if there is one) or none
-    #[arg(long, global = true, value_name = "N|auto", default_value_t = Gpu::None, env = "MEMLOCAL_GPU")]
+    /// GPU to compute on: its number, several with commas, auto (one if there is one) or none. Layers that do not fit on it
+    /// are computed on the CPU
+    #[arg(long, global = true, value_name = "N,...|auto", default_value_t = Gpu::None, env = "MEMLOCAL_GPU")]
     gpu: Gpu,
     /// Compute on the CPU, whatever else is set; --gpu none
     #[arg(long, global = true)]
@@ -67,19 +68,19 @@ pub struct GlobalFlags {
 impl GlobalFlags {
     /// The GPU to compute on.
     pub fn gpu(&self) -> Gpu {
-        if self.cpu { Gpu::None } else { self.gpu }
+        if self.cpu { Gpu::None } else { self.gpu.clone() }
     }
 }
 
 /// Which GPU computes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Gpu {
     /// None: the CPU computes.
     None,
     /// The first, if there is one.
     Auto,
-    /// The one with this number, in the driver's order.
-    Number(usize),
+    /// The ones with these numbers, in the driver's order; the layers of a model are divided among them.
+    Numbers(Vec<usize>),
 }
 
 impl FromStr for Gpu {
@@ -89,7 +90,13 @@ impl FromStr for Gpu {
         match name {
             "none" => Ok(Gpu::None),
             "auto" => Ok(Gpu::Auto),
-            number => number.parse().map(Gpu::Number).map_err(|_| "it must be a number, auto or none".into()),
+            numbers => {
+                let wrong = || "it must be a number, numbers with commas between them, auto or none".to_owned();
+                let numbers =
+                    numbers.split(',').map(str::parse).collect::<Result<Vec<usize>, _>>().map_err(|_| wrong())?;
+                let is_twice = (1..numbers.len()).any(|at| numbers[..at].contains(&numbers[at]));
+                if is_twice { Err("it names a GPU twice".into()) } else { Ok(Gpu::Numbers(numbers)) }
+            }
         }
     }
 }
@@ -99,7 +106,10 @@ impl fmt::Display for Gpu {
         match self {
             Gpu::None => f.write_str("none"),
             Gpu::Auto => f.write_str("auto"),
-            Gpu::Number(number) => number.fmt(f),
+            Gpu::Numbers(numbers) => {
+                let numbers: Vec<String> = numbers.iter().map(usize::to_string).collect();
+                f.write_str(&numbers.join(","))
+            }
         }
     }
 }
@@ -283,7 +293,18 @@ pub fn temperature(text: &str) -> Result<f32, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{AdapterFlag, bytes};
+    use super::{AdapterFlag, Gpu, bytes};
+
+    #[test]
+    fn gpus_are_numbers_auto_or_none() {
+        let parse = |text: &str| text.parse::<Gpu>();
+        assert_eq!((parse("auto"), parse("none")), (Ok(Gpu::Auto), Ok(Gpu::None)));
+        assert_eq!((parse("1"), parse("1,0")), (Ok(Gpu::Numbers(vec![1])), Ok(Gpu::Numbers(vec![1, 0]))));
+        assert_eq!(parse("1,0").unwrap().to_string(), "1,0");
+        for wrong in ["", "x", "0,", "-1", "0,0", "auto,1"] {
+            assert!(parse(wrong).is_err(), "{wrong}");
+        }
+    }
 
     #[test]
     fn a_size_has_a_unit() {

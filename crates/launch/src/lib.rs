@@ -3,7 +3,7 @@
 //! [`flags`] defines the flags, [`config_file`] gives them defaults, [`home`] finds the data folder, [`fetching`] finds and
 //! fetches models, [`loader`] loads them and starts an engine, [`one_model`] loads a further one,
 //! [`preloaded`] unloads them and loads them again, [`plan`] says what fits into
-//! memory, [`Backend`] is that engine or an endpoint on the network. [`output`], [`progress`] and [`failure`] print results,
+//! memory, [`split`] which layers go to which device, [`Backend`] is that engine or an endpoint on the network. [`output`], [`progress`] and [`failure`] print results,
 //! progress and errors.
 //!
 //! Not here: commands.
@@ -19,12 +19,12 @@ pub mod loader;
 pub mod machine;
 pub mod memory_budget;
 pub mod one_model;
-
 pub mod output;
 pub mod plan;
 pub mod preloaded;
 pub mod progress;
 pub mod shell;
+pub mod split;
 pub mod typed_model;
 
 mod adapters;

@@ -4,14 +4,14 @@
 use anyhow::{Context, Result};
 use engine::{Config, Engine, Models};
 use models::manifest::Choice;
-use models::{EmbeddingModel, Footprint, LanguageModel, LoadOptions, Precision, Quantisation};
+use models::{EmbeddingModel, Footprint, LoadOptions, Precision, Quantisation};
 
 use crate::adapters::{self, Assigned};
 use crate::device::Computing;
 use crate::failure::refusal;
 use crate::fetching::{found, path_of};
 use crate::flags::{EmbedderFormat, GlobalFlags, ModelFlags};
-use crate::memory_budget;
+use crate::memory_budget::{self, Loading};
 use crate::typed_model::{embedder_precision, embedder_quantisation, name, quantised_name};
 
 /// Fetches and loads the models and starts the engine. `with_embedder` is false where nothing will be embedded.
@@ -26,7 +26,6 @@ pub fn start(flags: &ModelFlags, with_embedder: bool, global: &GlobalFlags) -> R
     for (typed, path) in names.iter().zip(&paths) {
         footprints.push((name(typed), Footprint::of(path, options).with_context(|| loading(typed))?));
     }
-    let kv_tokens = global.kv_tokens.unwrap_or(default_kv_tokens(footprints.iter().map(|(_, model)| model)));
     let embedder = with_embedder.then(|| path_of(&flags.embedder, global)).transpose()?;
     let embedder_bytes = embedder.as_ref().map(|path| {
         let precision = embedder_precision(&flags.embedder, flags.quantise_embedder);
@@ -34,17 +33,17 @@ pub fn start(flags: &ModelFlags, with_embedder: bool, global: &GlobalFlags) -> R
         anyhow::Ok((name(&flags.embedder), bytes))
     });
     let embedder_bytes = embedder_bytes.transpose()?;
-    memory_budget::check(&computing.device, &footprints, embedder_bytes.as_ref(), kv_tokens, global.kv.into())?;
+    let plan = Loading::of(&footprints, embedder_bytes.as_ref(), global);
+    let placements = plan.placements(&computing)?;
     let mut language = Vec::new();
-    for (typed, path) in names.iter().zip(&paths) {
-        let model = LanguageModel::load_on(path, options, &*computing.backend).with_context(|| loading(typed))?;
-        language.push((name(typed), model));
+    for (index, (typed, path)) in names.iter().zip(&paths).enumerate() {
+        let placement = placements.as_ref().map(|placements| &placements[index]);
+        language.push((name(typed), computing.load(path, options, placement).with_context(|| loading(typed))?));
     }
     let load_embedder = || embedder_on(&computing, &flags.embedder, flags.quantise_embedder, global);
     let embedder = with_embedder.then(load_embedder).transpose()?;
-    let footprints = footprints.iter().map(|(_, footprint)| footprint);
-    let config = Config::for_device(&computing.device, footprints, global.kv_tokens, kv_tokens)?;
-    let config = Config { max_draft_tokens: global.draft_tokens, kv_precision: global.kv.into(), ..config };
+    let config = memory_budget::config(&computing, &plan, placements.as_deref())?;
+    let config = Config { max_draft_tokens: global.draft_tokens, kv_precision: plan.kv, ..config };
     let adapters = adapters::load(flags, &assigned, &language, global)?;
     let models = Models { language, agents: assigned.agents, embedder };
     Ok(Engine::start_with(models, adapters, config)?)

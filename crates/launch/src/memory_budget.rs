@@ -2,31 +2,126 @@
 
 use anyhow::Result;
 use candle_core::Device;
+use engine::Config;
 use models::{Footprint, KvPrecision};
 use sysinfo::{MemoryRefreshKind, RefreshKind, System};
 
 use crate::device::Computing;
+use crate::eprintln;
+use crate::failure::refusal;
 use crate::flags::{GlobalFlags, Gpu};
+use crate::loader::default_kv_tokens;
 use crate::plan::{Place, Plan};
+use crate::split::{Placement, SPLIT_KV_TOKENS};
 
-/// Refuses models that do not fit, with the numbers. Those on an NVIDIA GPU are checked when it is known what is free beside
-/// their weights (`engine::Config::for_device`).
-pub(crate) fn check(
+/// Refuses models that do not fit, with the numbers. Those on an NVIDIA GPU are placed ([`placements`]).
+fn check(
     device: &Device,
     models: &[(String, Footprint)],
     embedder: Option<&(String, u64)>,
     kv_tokens: usize,
     kv: KvPrecision,
 ) -> Result<()> {
-    if device.is_cuda() {
-        return Ok(());
-    }
     let limits = [free_bytes(), working_set(device)];
     let Some(memory) = limits.into_iter().flatten().min() else { return Ok(()) };
     let on_device =
         |(name, model): &(String, Footprint)| (name.clone(), if device.is_cpu() { *model } else { model.on_gpu() });
     let models = &models.iter().map(on_device).collect::<Vec<_>>()[..];
     Plan { models, embedder, kv_tokens, kv, place: Place::Shared, memory }.check()
+}
+
+/// Models about to be loaded.
+#[derive(Debug, Clone, Copy)]
+pub struct Loading<'a> {
+    /// Language models by name.
+    pub models: &'a [(String, Footprint)],
+    /// The embedding model's name and bytes.
+    pub embedder: Option<&'a (String, u64)>,
+    /// Tokens in the KV cache of each language model, if the user asks for a number.
+    pub requested: Option<usize>,
+    pub default_tokens: usize,
+    pub kv: KvPrecision,
+}
+
+impl<'a> Loading<'a> {
+    /// Models with the KV cache of the flags.
+    pub fn of(
+        models: &'a [(String, Footprint)],
+        embedder: Option<&'a (String, u64)>,
+        global: &GlobalFlags,
+    ) -> Loading<'a> {
+        let default_tokens = default_kv_tokens(models.iter().map(|(_, model)| model));
+        Loading { models, embedder, requested: global.kv_tokens, default_tokens, kv: global.kv.into() }
+    }
+
+    /// How the models are divided among devices; none if all are on the first device, where they fit or are checked when it is
+    /// known what is free beside their weights (`engine::Config::for_device`).
+    ///
+    /// # Errors
+    /// If they do not fit, with the numbers.
+    pub(crate) fn placements(&self, computing: &Computing) -> Result<Option<Vec<Placement>>> {
+        let Loading { models, embedder, requested, default_tokens, kv } = *self;
+        if !computing.device.is_cuda() {
+            let kv_tokens = requested.unwrap_or(default_tokens);
+            check(&computing.device, models, embedder, kv_tokens, kv)?;
+            return Ok(None);
+        }
+        let Some(mut free) = computing.gpus.iter().map(free_on_gpu).collect::<Option<Vec<u64>>>() else {
+            return Ok(None);
+        };
+        let placements = self.placements_on(&mut free, free_bytes())?;
+        for ((name, _), placement) in self.models.iter().zip(placements.iter().flatten()) {
+            eprintln!("{name} is divided, with a KV cache of {} tokens: {placement}", placement.kv_tokens);
+        }
+        Ok(placements)
+    }
+
+    /// The same for GPUs with so many free bytes, from which it takes what it places, and a CPU; `None` checks no CPU.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn placements_on(&self, free: &mut [u64], on_cpu: Option<u64>) -> Result<Option<Vec<Placement>>> {
+        let Loading { models, embedder, requested, default_tokens, kv } = *self;
+        let on_gpu: Vec<_> = models.iter().map(|(name, model)| (name.clone(), model.on_gpu())).collect();
+        if let [memory] = *free {
+            let kv_tokens = requested.unwrap_or(default_tokens.min(SPLIT_KV_TOKENS));
+            let plan = Plan { models: &on_gpu, embedder, kv_tokens, kv, place: Place::Gpu, memory };
+            if plan.needed() <= memory {
+                return Ok(None);
+            }
+        }
+        // The embedding model is on the first.
+        free[0] = free[0].saturating_sub(embedder.map_or(0, |(_, bytes)| *bytes));
+        let mut placements = Vec::new();
+        let mut on_cpu = on_cpu;
+        for (name, model) in &on_gpu {
+            let placement = Placement::with_kv(model, requested, default_tokens, kv, free).ok_or_else(|| {
+                let what = format!("not enough memory: the GPU has no room for a layer of {name}");
+                refusal(what, "compute on the CPU (--cpu), or choose a smaller model or variant")
+            })?;
+            placement.check_cpu(name, on_cpu)?;
+            on_cpu = on_cpu.map(|free| free.saturating_sub(placement.bytes_on(None)));
+            for (gpu, free) in free.iter_mut().enumerate() {
+                *free = free.saturating_sub(placement.bytes_on(Some(gpu)));
+            }
+            placements.push(placement);
+        }
+        Ok(Some(placements))
+    }
+}
+
+/// Capacities of an engine for models that are loaded: those of their placements, which have KV caches of one size, or what the
+/// device has left.
+///
+/// # Errors
+/// If the KV cache does not fit.
+pub(crate) fn config(computing: &Computing, loading: &Loading<'_>, placements: Option<&[Placement]>) -> Result<Config> {
+    if let Some(placements) = placements {
+        let smallest = placements.iter().min_by_key(|placement| placement.kv_tokens);
+        return Ok(smallest.map(Placement::config).unwrap_or_default());
+    }
+    let models = loading.models.iter().map(|(_, footprint)| footprint);
+    Ok(Config::for_device(&computing.device, models, loading.requested, loading.default_tokens)?)
 }
 
 /// What a Mac's GPU may use of the memory that it shares with the CPU.
@@ -45,7 +140,7 @@ fn working_set(_: &Device) -> Option<u64> {
 pub fn free_for(flags: &GlobalFlags) -> Option<u64> {
     match flags.gpu() {
         Gpu::None => free_bytes(),
-        Gpu::Auto | Gpu::Number(_) => free_on_gpu(&Computing::of(flags).ok()?.device),
+        Gpu::Auto | Gpu::Numbers(_) => free_on_gpu(&Computing::of(flags).ok()?.device),
     }
 }
 
@@ -72,7 +167,7 @@ pub fn release(flags: &GlobalFlags) {
         && device.is_cuda()
         && let Err(error) = kernels::cuda::device::release_unused(&device)
     {
-        crate::eprintln!("the memory of the GPU is not given back: {error}");
+        eprintln!("the memory of the GPU is not given back: {error}");
     }
     #[cfg(not(feature = "cuda"))]
     let _ = flags;

@@ -5,14 +5,14 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use engine::{Config, Engine, Models};
-use models::{Footprint, Inspection, LanguageModel, LoadOptions, Quantisation};
+use models::{Footprint, Inspection, LoadOptions, Quantisation};
 
 use crate::device::Computing;
 use crate::failure::refusal;
 use crate::fetching::found;
 use crate::flags::{GlobalFlags, Gpu};
 use crate::loader::{default_kv_tokens, precision_of};
-use crate::memory_budget;
+use crate::memory_budget::{self, Loading};
 use crate::plan::{MIN_KV_TOKENS, Place, Plan};
 
 /// A language model on this disk.
@@ -63,12 +63,12 @@ impl<'a> OneModel<'a> {
         let computing = Computing::of(self.global)?;
         let footprint = Footprint::of(&self.path, self.options).with_context(loading)?;
         let models = [(name.to_owned(), footprint)];
-        let kv_tokens = self.global.kv_tokens.unwrap_or(default_kv_tokens([&footprint]));
-        memory_budget::check(&computing.device, &models, None, kv_tokens, self.global.kv.into())?;
-        let model = LanguageModel::load_on(&self.path, self.options, &*computing.backend).with_context(loading)?;
-        let config = Config::for_device(&computing.device, [&footprint], self.global.kv_tokens, kv_tokens)?;
-        let config =
-            Config { max_draft_tokens: self.global.draft_tokens, kv_precision: self.global.kv.into(), ..config };
+        let plan = Loading::of(&models, None, self.global);
+        let placements = plan.placements(&computing)?;
+        let placement = placements.as_ref().map(|placements| &placements[0]);
+        let model = computing.load(&self.path, self.options, placement).with_context(loading)?;
+        let config = memory_budget::config(&computing, &plan, placements.as_deref())?;
+        let config = Config { max_draft_tokens: self.global.draft_tokens, kv_precision: plan.kv, ..config };
         let models = Models { language: vec![(name.to_owned(), model)], agents: HashMap::new(), embedder: None };
         Ok(Engine::start(models, config)?)
     }

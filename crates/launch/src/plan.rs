@@ -39,7 +39,7 @@ impl Plan<'_> {
     pub fn parts(&self) -> Vec<(String, u64)> {
         let mut parts = Vec::new();
         for (name, model) in self.models {
-            parts.push((format!("weights of {name}"), model.weight_bytes));
+            parts.push((format!("weights of {name}"), self.weight_bytes(model)));
             let kept = format!("keys and values of {} tokens in {}", self.kv_tokens, self.kv);
             parts.push((kept, self.kv.bytes(model.kv_bytes_per_token).saturating_mul(self.kv_tokens as u64)));
         }
@@ -51,6 +51,12 @@ impl Plan<'_> {
     /// Bytes of all parts.
     pub fn needed(&self) -> u64 {
         self.parts().iter().fold(0, |sum, (_, bytes)| sum.saturating_add(*bytes))
+    }
+
+    /// On an NVIDIA GPU the token table is in 16 bits.
+    fn weight_bytes(&self, model: &Footprint) -> u64 {
+        let more = model.dense_table_bytes().saturating_sub(model.table_bytes);
+        model.weight_bytes + if self.place == Place::Gpu { more } else { 0 }
     }
 
     /// Activations and logits of the largest step. On an NVIDIA GPU it is what the engine keeps free.
@@ -174,7 +180,8 @@ mod tests {
                     place: Place::Gpu,
                     memory,
                 };
-                let rest = memory as i128 - 3 * i128::from(GIB) - i128::from(model.weight_bytes);
+                let table = model.dense_table_bytes().saturating_sub(model.table_bytes);
+                let rest = memory as i128 - 3 * i128::from(GIB) - i128::from(model.weight_bytes + table);
                 let tokens = rest.div_euclid(i128::from(model.kv_bytes_per_token)) / 32 * 32;
                 let want = (tokens >= 2048).then(|| usize::try_from(tokens).unwrap());
                 assert_eq!(plan.kv_tokens_that_fit(), want, "{name}:{variant} on {card} GiB");
@@ -189,7 +196,8 @@ mod tests {
             Plan { models: &models, embedder: None, kv_tokens: 0, kv: KvPrecision::F16, place: Place::Gpu, memory }
                 .kv_tokens_that_fit()
         };
-        assert!(on("qwen2.5-7b-instruct", "q4_k_m", 8).is_some());
+        assert!(on("qwen2.5-7b-instruct", "q4_k_m", 12).is_some());
+        assert_eq!(on("qwen2.5-7b-instruct", "q4_k_m", 8), None, "with the token table in 16 bits");
         assert!(
             on("qwen2.5-14b-instruct", "q4_k_m", 16).is_some() && on("qwen2.5-14b-instruct", "q4_k_m", 8).is_none()
         );

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 use engine::Engine;
-use models::{Footprint, LanguageModel, LoadOptions};
+use models::{Footprint, LoadOptions};
 
 use crate::adapters::{self, Assigned};
 use crate::device::Computing;
@@ -10,7 +10,7 @@ use crate::failure::refusal;
 use crate::fetching::path_of;
 use crate::flags::{GlobalFlags, ModelFlags};
 use crate::loader::{default_kv_tokens, precision_of};
-use crate::memory_budget;
+use crate::memory_budget::{self, Loading};
 use crate::plan::{Place, Plan};
 
 /// The language models of an engine, by index.
@@ -85,16 +85,12 @@ impl PreloadedModels {
         let (typed, preloaded) = (assigned.models[model], &self.footprints[model]);
         let loading = || format!("cannot load {typed} again");
         let computing = Computing::of(&self.global)?;
-        memory_budget::check(
-            &computing.device,
-            std::slice::from_ref(preloaded),
-            None,
-            self.kv_tokens,
-            self.global.kv.into(),
-        )?;
+        let (models, kv) = (std::slice::from_ref(preloaded), self.global.kv.into());
+        let (requested, default_tokens) = (Some(self.kv_tokens), self.kv_tokens);
+        let placements = Loading { models, embedder: None, requested, default_tokens, kv }.placements(&computing)?;
+        let placement = placements.as_ref().map(|placements| &placements[0]);
         let path = path_of(typed, &self.global)?;
-        let language =
-            LanguageModel::load_on(&path, options(&self.flags), &*computing.backend).with_context(loading)?;
+        let language = computing.load(&path, options(&self.flags), placement).with_context(loading)?;
         let adapters = adapters::of_model(&self.flags, &preloaded.0, &language, &self.global)?;
         self.engine.load_again(model, language, &adapters).with_context(loading)
     }

@@ -5,11 +5,11 @@
 
 use std::collections::BTreeMap;
 
-use candle_core::{DType, Device, Tensor};
+use candle_core::{Device, Tensor};
 use kernels::rope::RopeTable;
 use models::adapter::{Adapter, LowRank, Projection};
 use models::{
-    Activation, AdaptedRows, Batch, BlockNorms, DecoderNetwork, DecoderSpec, KvCache, KvPrecision, Output, Result,
+    Activation, AdaptedRows, Batch, BlockNorms, DecoderPart, DecoderSpec, KvPrecision, ModelError, Part, Result,
     last_norm, rope_table,
 };
 
@@ -22,16 +22,25 @@ use crate::plain;
 #[derive(Debug)]
 pub(crate) struct PagedDecoder {
     spec: DecoderSpec,
+    part: Part,
     device: Device,
-    /// `[V, H]`, also the output matrix of tied checkpoints.
-    embedding: Matrix,
+    /// The token table `[V, H]`, also the output matrix of tied checkpoints.
+    table: Option<Matrix>,
+    /// Those of `part`.
     layers: Vec<Layer>,
-    norm: Tensor,
-    head: Option<Matrix>,
+    head: Option<Head>,
     rope: RopeTable,
     /// Of the layers with a sliding window, where theirs differs.
     window_rope: Option<RopeTable>,
     adapters: Vec<Changes>,
+}
+
+/// What comes after the last layer.
+#[derive(Debug)]
+struct Head {
+    norm: Tensor,
+    /// `[V, H]`, if it is not the token table.
+    matrix: Option<Matrix>,
 }
 
 #[derive(Debug)]
@@ -67,26 +76,30 @@ struct Step<'a> {
 }
 
 impl PagedDecoder {
-    pub fn load(spec: &DecoderSpec, loader: &Loader<'_>) -> Result<PagedDecoder> {
+    /// Loads a part of a network.
+    pub fn load(spec: &DecoderSpec, part: &Part, loader: &Loader<'_>) -> Result<PagedDecoder> {
         crate::refuse_experts(spec)?;
-        let (vocab, hidden) = (spec.vocab, spec.hidden);
-        let table = |rope| rope_table(rope, spec.heads.dim, spec.context);
-        let head = (!spec.tied).then(|| loader.matrix("lm_head.weight", vocab, hidden)).transpose()?;
+        let rope = |rope| rope_table(rope, spec.heads.dim, spec.context);
+        let table = || loader.matrix("model.embed_tokens.weight", spec.vocab, spec.hidden);
+        let layers = part.layers.clone().map(|layer| Layer::load(spec, loader, layer));
         Ok(PagedDecoder {
-            embedding: loader.matrix("model.embed_tokens.weight", vocab, hidden)?,
-            layers: (0..spec.layers).map(|layer| Layer::load(spec, loader, layer)).collect::<Result<_>>()?,
-            norm: last_norm(spec, loader.weights, loader.device)?,
-            head,
-            rope: table(&spec.rope),
-            window_rope: spec.window_rope().map(table),
+            table: part.table.then(table).transpose()?,
+            layers: layers.collect::<Result<_>>()?,
+            head: part.head.then(|| Head::load(spec, loader)).transpose()?,
+            rope: rope(&spec.rope),
+            window_rope: spec.window_rope().map(rope),
             adapters: Vec::new(),
             device: loader.device.clone(),
             spec: spec.clone(),
+            part: part.clone(),
         })
     }
 
+    fn table(&self) -> Result<&Matrix> {
+        self.table.as_ref().ok_or_else(|| ModelError::NotInPart { what: "token table" })
+    }
+
     fn step<'a>(&'a self, batch: &Batch<'_>, adapted: &[AdaptedRows]) -> Result<Step<'a>> {
-        batch.check(self.spec.vocab, self.rope.positions())?;
         let window = self.spec.window.as_ref().map(|window| window.tokens);
         let rows = |adapted: &AdaptedRows| -> Result<_> {
             Ok((&self.adapters[adapted.adapter], Tensor::new(&adapted.rows[..], &self.device)?))
@@ -102,9 +115,13 @@ impl PagedDecoder {
     }
 }
 
-impl DecoderNetwork for PagedDecoder {
+impl DecoderPart for PagedDecoder {
     fn spec(&self) -> &DecoderSpec {
         &self.spec
+    }
+
+    fn part(&self) -> &Part {
+        &self.part
     }
 
     fn device(&self) -> &Device {
@@ -125,33 +142,39 @@ impl DecoderNetwork for PagedDecoder {
             let (rows, cols) = at.1.shape(&self.spec);
             Ok((*at, Change::load(low_rank, rows, cols, &self.device)?))
         };
-        let changes = adapter.modules.iter().map(load).collect::<Result<_>>()?;
+        let own = |((layer, _), _): &(&(usize, Projection), &LowRank)| self.part.layers.contains(layer);
+        let changes = adapter.modules.iter().filter(own).map(load).collect::<Result<_>>()?;
         self.adapters.push(changes);
         Ok(self.adapters.len() - 1)
     }
 
-    fn forward_adapted(&self, batch: Batch<'_>, adapted: &[AdaptedRows], cache: &KvCache) -> Result<Output> {
-        let step = self.step(&batch, adapted)?;
-        let mut hidden = self.embedding.lookup(&Tensor::new(batch.tokens, &self.device)?)?; // [N, H]
-        if self.spec.embedding_scale != 1.0 {
-            hidden = (hidden * f64::from(self.spec.embedding_scale))?;
-        }
-        for (index, (layer, pages)) in self.layers.iter().zip(cache.layers()).enumerate() {
-            hidden = layer.forward(index, &hidden, pages, &step)?; // [N, H]
-        }
-        // A row that has lost its numbers anywhere has none at the end either: residuals are added, never replaced.
-        let sums = hidden.sum(1)?;
-        let logits = match batch.logit_rows {
-            [] => Tensor::zeros((0, self.spec.vocab), DType::F32, &Device::Cpu)?,
-            rows => {
-                let last = hidden.index_select(&Tensor::new(rows, &self.device)?, 0)?; // [R, H]
-                let last = plain::rms_norm(&last, &self.norm, self.spec.norm_epsilon)?;
-                let logits = self.head.as_ref().unwrap_or(&self.embedding).product(&last)?; // [R, V]
-                only(logits.to_device(&Device::Cpu)?, batch.wanted)?
-            }
-        };
-        let finite = sums.to_vec1::<f32>()?.into_iter().map(f32::is_finite).collect();
-        Ok(Output { logits, finite })
+    fn positions(&self) -> usize {
+        self.rope.positions()
+    }
+
+    fn embed(&self, tokens: &[u32]) -> Result<Tensor> {
+        Ok(self.table()?.lookup(&Tensor::new(tokens, &self.device)?)?)
+    }
+
+    fn run(&self, hidden: Tensor, batch: &Batch<'_>, adapted: &[AdaptedRows], pages: &[Tensor]) -> Result<Tensor> {
+        let step = self.step(batch, adapted)?;
+        let mut layers = self.part.layers.clone().zip(&self.layers).zip(pages);
+        layers.try_fold(hidden, |hidden, ((index, layer), pages)| layer.forward(index, &hidden, pages, &step))
+    }
+
+    fn logits(&self, hidden: &Tensor, batch: &Batch<'_>) -> Result<Tensor> {
+        let head = self.head.as_ref().ok_or_else(|| ModelError::NotInPart { what: "head" })?;
+        let matrix = head.matrix.as_ref().map_or_else(|| self.table(), Ok)?;
+        let last = hidden.index_select(&Tensor::new(batch.logit_rows, &self.device)?, 0)?; // [R, H]
+        let last = plain::rms_norm(&last, &head.norm, self.spec.norm_epsilon)?;
+        only(matrix.product(&last)?.to_device(&Device::Cpu)?, batch.wanted)
+    }
+}
+
+impl Head {
+    fn load(spec: &DecoderSpec, loader: &Loader<'_>) -> Result<Head> {
+        let matrix = (!spec.tied).then(|| loader.matrix("lm_head.weight", spec.vocab, spec.hidden)).transpose()?;
+        Ok(Head { norm: last_norm(spec, loader.weights, loader.device)?, matrix })
     }
 }
 

@@ -61,7 +61,7 @@ fn decoder(name: &str, precision: Precision, backend: &dyn Backend) -> Box<dyn D
 }
 
 fn cache(network: &dyn DecoderNetwork, precision: KvPrecision) -> KvCache {
-    KvCache::new(network.spec(), 24, precision, network.device()).unwrap()
+    network.kv_cache(24, precision).unwrap()
 }
 
 /// The logits of every token of every part.

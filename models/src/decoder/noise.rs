@@ -4,11 +4,12 @@ use candle_core::{DType, Device, Tensor};
 use kernels::cuda::DeviceMatrix;
 use kernels::weight::Weight;
 
-use super::{Decoder, FeedForward, Layer};
+use super::{Decoder, FeedForward, Head, Layer};
 use crate::error::{ModelError, Result};
 use crate::linear::Linear;
 use crate::rotary;
 use crate::spec::DecoderSpec;
+use crate::split::Part;
 
 impl Decoder {
     /// Random weights for `context` positions, small enough that values stay numbers.
@@ -17,11 +18,12 @@ impl Decoder {
     /// If the device is no card or has no room.
     pub fn noise(spec: &DecoderSpec, context: usize, device: &Device) -> Result<Decoder> {
         let layers = (0..spec.layers).map(|index| layer(spec, index, device)).collect::<Result<_>>()?;
+        let head = (!spec.tied).then(|| matrix(spec.vocab, spec.hidden, device)).transpose()?;
         Ok(Decoder {
-            embedding: matrix(spec.vocab, spec.hidden, device)?,
+            part: Part::whole(spec),
+            table: Some(matrix(spec.vocab, spec.hidden, device)?),
             layers,
-            norm: Tensor::ones(spec.hidden, DType::F32, device)?,
-            head: (!spec.tied).then(|| matrix(spec.vocab, spec.hidden, device)).transpose()?,
+            head: Some(Head { norm: Tensor::ones(spec.hidden, DType::F32, device)?, matrix: head }),
             rope: rotary::table(&spec.rope, spec.heads.dim, context),
             window_rope: spec.window_rope().map(|rope| rotary::table(rope, spec.heads.dim, context)),
             adapters: Vec::new(),

@@ -192,7 +192,7 @@ fn whatever_keys_and_values_depend_on_is_part_of_their_identity() {
     let mut digests = vec![ours.digest().unwrap()];
     assert_eq!(identity(&load(models::LoadOptions::default())).digest().unwrap(), digests[0]);
     digests.push(Identity { kv_precision: KvPrecision::F32, ..identity(&plain) }.digest().unwrap());
-    digests.push(Identity { arithmetic: "another", ..identity(&plain) }.digest().unwrap());
+    digests.push(Identity { arithmetic: "another".to_owned(), ..identity(&plain) }.digest().unwrap());
     let mut turned = plain.spec().clone();
     turned.rope.theta *= 2.0;
     digests.push(Identity { spec: turned, ..identity(&plain) }.digest().unwrap());

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use calls::{Agent, Call, Prompt, Stability};
 use candle_core::Device;
 use engine::{Config, Engine, Models};
-use models::{Backend, LanguageModel, LoadOptions};
+use models::{Backend, LanguageModel, LoadOptions, Part};
 
 const TEMPLATE: &str = "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n\
                         {% endfor %}<|im_start|>assistant\n";
@@ -25,6 +25,12 @@ pub fn model_with(name: &str, template: &str, change: impl Fn(String) -> String)
 #[allow(dead_code, reason = "one of the test binaries chooses it")]
 pub fn model_on(name: &str, backend: &dyn Backend) -> LanguageModel {
     LanguageModel::load_on(&folder(name, TEMPLATE, |tokenizer| tokenizer), LoadOptions::default(), backend).unwrap()
+}
+
+/// The same in parts.
+#[allow(dead_code, reason = "one of the test binaries divides it")]
+pub fn model_split(name: &str, parts: &[(&dyn Backend, Part)]) -> LanguageModel {
+    LanguageModel::load_split(&folder(name, TEMPLATE, |tokenizer| tokenizer), LoadOptions::default(), parts).unwrap()
 }
 
 fn folder(name: &str, template: &str, change: impl Fn(String) -> String) -> PathBuf {
