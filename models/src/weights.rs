@@ -55,9 +55,19 @@ enum Naming {
 /// The prefix of the text decoder in a model that reads images too.
 const LANGUAGE_MODEL: &str = "language_model.";
 
-/// True for tensors of the image encoder of such a model.
-fn is_of_images(name: &str) -> bool {
-    name.starts_with("vision_tower.") || name.starts_with("multi_modal_projector.")
+/// The tensors of such a model without those of its image encoder. transformers 4.52 and later write
+/// `model.language_model.layers...` for what was `language_model.model.layers...`; the former are renamed to `model.layers...`.
+fn text_only(tensors: HashMap<String, Location>) -> HashMap<String, Location> {
+    let is_of_images = |name: &str| {
+        let name = name.strip_prefix("model.").unwrap_or(name);
+        name.starts_with("vision_tower.") || name.starts_with("multi_modal_projector.")
+    };
+    let renamed = |name: String| match name.strip_prefix("model.").and_then(|rest| rest.strip_prefix(LANGUAGE_MODEL)) {
+        Some(rest) => format!("model.{rest}"),
+        None => name,
+    };
+    let of_text = tensors.into_iter().filter(|(name, _)| !is_of_images(name));
+    of_text.map(|(name, tensor)| (renamed(name), tensor)).collect()
 }
 
 impl Weights {
@@ -91,8 +101,9 @@ impl Weights {
         let mut weights = Weights::open_files(folder, &weight_paths(folder)?)?;
         let prefix = ["bert.", "roberta.", LANGUAGE_MODEL];
         let prefix = prefix.into_iter().find(|prefix| weights.tensors.keys().any(|name| name.starts_with(prefix)));
-        if prefix == Some(LANGUAGE_MODEL) {
-            weights.tensors.retain(|name, _| !is_of_images(name));
+        let is_multimodal = |name: &String| name.strip_prefix("model.").unwrap_or(name).starts_with(LANGUAGE_MODEL);
+        if weights.tensors.keys().any(is_multimodal) {
+            weights.tensors = text_only(weights.tensors);
         }
         let naming = Naming::HuggingFace { prefix: prefix.unwrap_or_default().to_owned() };
         Ok(Weights { naming, ..weights })

@@ -236,13 +236,24 @@ fn gemma3_whose_scores_are_scaled_otherwise() {
 
 #[test]
 fn gemma3_with_an_image_encoder_that_is_left_out() {
+    // As published, and as transformers 4.52 and later write it.
+    check_multimodal("", |name| format!("language_model.{name}"));
+    check_multimodal("model.", |name| name.replace("model.", "model.language_model."));
+}
+
+/// The golden Gemma beside tensors of an image encoder behind `prefix`, its own tensors `renamed`.
+fn check_multimodal(prefix: &str, renamed: fn(&str) -> String) {
     let folder = tempfile::tempdir().unwrap();
     let text = candle_core::safetensors::load(golden("gemma3").join("model.safetensors"), &Device::Cpu).unwrap();
     let mut tensors: HashMap<String, Tensor> =
-        text.into_iter().map(|(name, tensor)| (format!("language_model.{name}"), tensor)).collect();
+        text.into_iter().map(|(name, tensor)| (renamed(&name), tensor)).collect();
     let zeros = Tensor::zeros((4, 4), DType::F32, &Device::Cpu).unwrap();
-    tensors.insert("vision_tower.vision_model.encoder.layers.0.mlp.fc1.weight".into(), zeros.clone());
-    tensors.insert("multi_modal_projector.mm_input_projection_weight".into(), zeros);
+    for name in [
+        "vision_tower.vision_model.encoder.layers.0.mlp.fc1.weight",
+        "multi_modal_projector.mm_input_projection_weight",
+    ] {
+        tensors.insert(format!("{prefix}{name}"), zeros.clone());
+    }
     candle_core::safetensors::save(&tensors, folder.path().join("model.safetensors")).unwrap();
     let text = read(golden("gemma3").join("config.json"));
     let config = json!({
