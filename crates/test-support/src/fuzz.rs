@@ -1,5 +1,5 @@
 //! How long tests with random input run: `MEMLOCAL_FUZZ_ROUNDS=n` sets the number of rounds, `MEMLOCAL_FUZZ_SECONDS=s` lets each
-//! test go on for s seconds instead.
+//! test go on for s seconds instead, and `MEMLOCAL_FUZZ_FROM=n` is the number of the first round, to continue an earlier run.
 
 use std::env;
 use std::time::{Duration, Instant};
@@ -28,8 +28,9 @@ pub fn rounds(usual: u64) -> Rounds {
 pub fn part_of_rounds(usual: u64, part: u64, threads: u64) -> Rounds {
     let number = |name| env::var(name).ok().map(|value| value.parse::<u64>().expect("a number"));
     let until = number("MEMLOCAL_FUZZ_SECONDS").map(|seconds| Instant::now() + Duration::from_secs(seconds));
-    let end = if until.is_some() { None } else { Some(number("MEMLOCAL_FUZZ_ROUNDS").unwrap_or(usual)) };
-    Rounds { next: part, step: threads, done: 0, end, until }
+    let from = number("MEMLOCAL_FUZZ_FROM").unwrap_or(0);
+    let end = if until.is_some() { None } else { Some(from + number("MEMLOCAL_FUZZ_ROUNDS").unwrap_or(usual)) };
+    Rounds { next: from + part, step: threads, done: 0, end, until }
 }
 
 impl Rounds {

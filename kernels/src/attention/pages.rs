@@ -4,7 +4,6 @@ use std::cell::RefCell;
 use std::ops::Range;
 
 use half::f16;
-use half::slice::HalfFloatSliceExt;
 
 use super::heads::{Heads, KEYS, PageShape};
 use super::product::Tile;
@@ -13,7 +12,7 @@ use super::tile::{Rows, attend};
 use crate::cpu::{Isa, active_isa};
 use crate::per_isa::per_isa;
 use crate::pool::{Disjoint, parallel_for};
-use crate::simd::SimdF32x16;
+use crate::simd::{SimdF32x16, prefetch};
 
 /// The pages of one layer in their storage precision.
 #[derive(Debug, Clone, Copy)]
@@ -50,6 +49,23 @@ fn widen_halves<L: SimdF32x16>(halves: &[f16], out: &mut [f32]) {
     }
 }
 
+per_isa! {
+    /// Rounds to f16, halves to even.
+    fn narrow(isa, floats: &[f32], out: &mut [f16]) = narrow_floats::<L>;
+}
+
+#[inline(always)]
+fn narrow_floats<L: SimdF32x16>(floats: &[f32], out: &mut [f16]) {
+    let ((floats, rest), (out, last)) = (floats.as_chunks::<16>(), out.as_chunks_mut::<16>());
+    floats.iter().zip(out).for_each(|(floats, out)| L::load(floats).store_halves(out));
+    rest.iter().zip(last).for_each(|(x, out)| *out = f16::from_f32(*x));
+}
+
+/// Brings a tile into the cache while another is computed with.
+fn fetch_ahead(halves: &[f16]) {
+    halves.chunks(64 / size_of::<f16>()).for_each(|line| prefetch(line.as_ptr()));
+}
+
 impl PagesMut<'_> {
     /// Writes the key of `head` of the token at `offset` in page `page`.
     pub(crate) fn write_key(&mut self, shape: PageShape, (page, offset): (usize, usize), head: usize, key: &[f32]) {
@@ -75,11 +91,11 @@ impl PagesMut<'_> {
     fn write(&mut self, start: usize, stride: usize, values: &[f32]) {
         match self {
             PagesMut::Q8(_) => unreachable!("values in blocks are written by heads"),
-            PagesMut::F16(pages) if stride == 1 => pages[start..][..values.len()].convert_from_f32_slice(values),
+            PagesMut::F16(pages) if stride == 1 => narrow(active_isa(), values, &mut pages[start..][..values.len()]),
             PagesMut::F16(pages) => {
                 let mut halves = [f16::ZERO; 64];
                 for (values, start) in values.chunks(halves.len()).zip((start..).step_by(stride * halves.len())) {
-                    halves[..values.len()].convert_from_f32_slice(values);
+                    narrow(active_isa(), values, &mut halves[..values.len()]);
                     let slots = pages[start..].iter_mut().step_by(stride);
                     slots.zip(&halves[..values.len()]).for_each(|(slot, x)| *slot = *x);
                 }
@@ -182,9 +198,10 @@ fn attend_task(
                     attend(isa, rows, tile, tile, page * KEYS);
                 }
                 Pages::F16(pages) => {
-                    let halves = tile(pages, shape, index, head);
+                    let [halves, next] = [index, next].map(|page| tile(pages, shape, page, head));
                     widen(isa, halves.keys, keys);
                     widen(isa, halves.values, values);
+                    [next.keys, next.values].into_iter().for_each(fetch_ahead);
                     let tile = Tile { keys, values };
                     attend(isa, rows, tile, tile, page * KEYS);
                 }
@@ -198,4 +215,27 @@ fn attend_task(
             }
         }
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_isa_rounds_to_f16_as_the_reference_does() {
+        // All exponents and signs, with fractions around the borders of rounding.
+        let floats: Vec<f32> =
+            (0..1 << 20).map(|i: u32| f32::from_bits(i << 12 | [0, 0x800, 0xFFF, 1][i as usize % 4])).collect();
+        let want: Vec<f16> = floats.iter().map(|x| f16::from_f32(*x)).collect();
+        for isa in Isa::available() {
+            let mut got = vec![f16::ZERO; floats.len()];
+            narrow(isa, &floats[..floats.len() - 5], &mut got[..floats.len() - 5]);
+            for ((x, got), want) in floats.iter().zip(&got).zip(&want).take(floats.len() - 5) {
+                assert!(
+                    got.to_bits() == want.to_bits() || (x.is_nan() && got.is_nan()),
+                    "{isa:?}: {x} gives {got}, not {want}"
+                );
+            }
+        }
+    }
 }

@@ -12,6 +12,8 @@
 //! # Cost
 //! `r (K + N)` multiply-adds a row. Rows of one change share each read of its matrices; with few rows reading them is the cost.
 
+use std::ops::Range;
+
 use half::{bf16, f16};
 
 use super::{Format, Matrix, MatrixError, PANEL};
@@ -19,6 +21,9 @@ use crate::cpu::Isa;
 use crate::per_isa::per_isa;
 use crate::pool::{Disjoint, parallel_for, threads};
 use crate::simd::SimdF32x16;
+
+/// Panels of outputs that a task takes at once.
+const WIDE_PANELS: usize = 8;
 
 /// Rows of a task, where there are many.
 const ROWS_PER_TASK: usize = 32;
@@ -106,9 +111,12 @@ impl LowRank {
         self.parts.iter().flat_map(|part| (0..part.a.rows().div_ceil(PANEL)).map(move |panel| (part, panel)))
     }
 
-    /// The panels of all B matrices: part, panel.
-    fn wide_panels(&self) -> impl Iterator<Item = (&Part, usize)> {
-        self.parts.iter().flat_map(|part| (0..part.b.rows().div_ceil(PANEL)).map(move |panel| (part, panel)))
+    /// The panels of all B matrices, some at once: part, panels.
+    fn wide_panels(&self) -> impl Iterator<Item = (&Part, Range<usize>)> {
+        self.parts.iter().flat_map(|part| {
+            let panels = part.b.rows().div_ceil(PANEL);
+            (0..panels).step_by(WIDE_PANELS).map(move |first| (part, first..panels.min(first + WIDE_PANELS)))
+        })
     }
 }
 
@@ -146,10 +154,10 @@ pub fn add_low_rank(isa: Isa, x: &[f32], y: &mut [f32], changes: &[(&LowRank, &[
         let all = Disjoint::new(&mut thin);
         let panels: Vec<(&Part, usize)> = tile.change.thin_panels().collect();
         parallel_for(panels.len(), &|task| shrink(isa, tile, panels[task], x, &all));
-        let panels: Vec<(&Part, usize)> = tile.change.wide_panels().collect();
+        let panels: Vec<(&Part, Range<usize>)> = tile.change.wide_panels().collect();
         let run = panels.len().div_ceil(threads());
         parallel_for(panels.len().div_ceil(run), &|task| {
-            panels[task * run..].iter().take(run).for_each(|panel| expand(isa, tile, *panel, &thin, &y));
+            panels[task * run..].iter().take(run).for_each(|panel| expand(isa, tile, panel.clone(), &thin, &y));
         });
     }
 }
@@ -171,20 +179,29 @@ fn shrink(isa: Isa, tile: &Tile<'_>, (part, panel): (&Part, usize), x: &[f32], t
     }
 }
 
-/// Adds the outputs of one panel to the rows of a tile; every panel and row belongs to one task.
-fn expand(isa: Isa, tile: &Tile<'_>, (part, panel): (&Part, usize), thin: &[f32], y: &Disjoint<'_, f32>) {
+/// Adds the outputs of some panels to the rows of a tile; every panel and row belongs to one task.
+fn expand(isa: Isa, tile: &Tile<'_>, (part, panels): (&Part, Range<usize>), thin: &[f32], y: &Disjoint<'_, f32>) {
     let Tile { change, rows } = tile;
-    let (format, weights) = part.b.dense_panel(panel);
-    let count = PANEL.min(part.b.rows() - panel * PANEL);
-    let at = part.first + panel * PANEL;
+    let (format, weights) = part.b.dense_panels(panels.clone());
+    let whole = panels.len().min(part.b.rows() / PANEL - panels.start);
+    let (weights, last) = weights.split_at(weights.len() / panels.len() * whole);
+    let at = part.first + panels.start * PANEL;
+    let (count, rest) = (whole * PANEL, part.b.rows().min(panels.end * PANEL) - (panels.start + whole) * PANEL);
     for (tile, rows) in rows.chunks(4).enumerate() {
         let thin = &thin[4 * tile * change.thin + part.thin_at..];
-        let mut sums = [[0f32; PANEL]; 4];
+        let shape = (change.thin, part.b.cols());
         // SAFETY: rows are different and panels do not overlap.
-        let outputs = |row: &u32| unsafe { y.part(*row as usize * change.width + at, count) };
-        sums.iter_mut().zip(rows).for_each(|(sums, row)| sums[..count].copy_from_slice(outputs(row)));
-        wide_sums(isa, format, weights, rows.len(), thin, (change.thin, part.b.cols()), &mut sums);
-        sums.iter().zip(rows).for_each(|(sums, row)| outputs(row).copy_from_slice(&sums[..count]));
+        let outputs = |row: &u32, at: usize, len: usize| unsafe { y.part(*row as usize * change.width + at, len) };
+        let mut sums: Vec<&mut [f32]> = rows.iter().map(|row| outputs(row, at, count)).collect();
+        wide_sums(isa, format, weights, thin, shape, &mut sums);
+        if rest > 0 {
+            let mut padded = [[0f32; PANEL]; 4];
+            let outputs = |row: &u32| outputs(row, at + count, rest);
+            padded.iter_mut().zip(rows).for_each(|(padded, row)| padded[..rest].copy_from_slice(outputs(row)));
+            let mut sums: Vec<&mut [f32]> = padded[..rows.len()].iter_mut().map(|row| &mut row[..]).collect();
+            wide_sums(isa, format, last, thin, shape, &mut sums);
+            padded.iter().zip(rows).for_each(|(padded, row)| outputs(row).copy_from_slice(&padded[..rest]));
+        }
     }
 }
 
@@ -267,75 +284,110 @@ fn thin_chains<L: SimdF32x16, const R: usize, const BYTES: usize>(
 }
 
 per_isa! {
-    /// Adds `t bᵀ` of up to four rows with a panel to `sums`; `thin` has the values of the rows, with the distance between rows
-    /// and the rank in `shape`.
+    /// Adds `t bᵀ` of up to four rows with whole panels to `sums`, the outputs of each row; `thin` has the values of the rows, with
+    /// the distance between rows and the rank in `shape`.
     fn wide_sums(
         isa,
         format: Format,
-        panel: &[u8],
-        rows: usize,
+        panels: &[u8],
         thin: &[f32],
         shape: (usize, usize),
-        sums: &mut [[f32; PANEL]; 4],
+        sums: &mut [&mut [f32]],
     ) = wide_sums_of::<L>;
 }
 
 #[inline(always)]
 fn wide_sums_of<L: SimdF32x16>(
     format: Format,
-    panel: &[u8],
-    rows: usize,
+    panels: &[u8],
     thin: &[f32],
     shape: (usize, usize),
-    sums: &mut [[f32; PANEL]; 4],
+    sums: &mut [&mut [f32]],
 ) {
     match format {
-        Format::F16 => wide_sums_dense(panel, L::from_halves, rows, thin, shape, sums),
-        Format::Bf16 => wide_sums_dense(panel, L::from_bf16s, rows, thin, shape, sums),
-        _ => wide_sums_dense(panel, L::from_f32s, rows, thin, shape, sums),
+        Format::F16 => wide_sums_dense(panels, L::from_halves, thin, shape, sums),
+        Format::Bf16 => wide_sums_dense(panels, L::from_bf16s, thin, shape, sums),
+        _ => wide_sums_dense(panels, L::from_f32s, thin, shape, sums),
     }
 }
 
 #[inline(always)]
 fn wide_sums_dense<L: SimdF32x16, const BYTES: usize>(
-    panel: &[u8],
+    panels: &[u8],
     load: impl Fn(&[u8; BYTES]) -> L + Copy,
-    rows: usize,
     thin: &[f32],
-    shape: (usize, usize),
-    sums: &mut [[f32; PANEL]; 4],
+    (stride, rank): (usize, usize),
+    sums: &mut [&mut [f32]],
 ) {
-    match rows {
-        1 => wide_chains::<L, 1, BYTES>(panel, load, thin, shape, rows, sums),
-        2 => wide_chains::<L, 2, BYTES>(panel, load, thin, shape, rows, sums),
-        _ => wide_chains::<L, 4, BYTES>(panel, load, thin, shape, rows, sums),
+    let (weights, _) = panels.as_chunks::<BYTES>();
+    let thin = |row: usize| &thin[row * stride..][..rank];
+    match sums {
+        [a, b, c, d] => wide_rows(weights, load, [thin(0), thin(1), thin(2), thin(3)], [a, b, c, d]),
+        [a, b, c] => {
+            wide_rows(weights, load, [thin(0), thin(1)], [a, b]);
+            wide_rows(weights, load, [thin(2)], [c]);
+        }
+        [a, b] => wide_rows(weights, load, [thin(0), thin(1)], [a, b]),
+        [a] => wide_rows(weights, load, [thin(0)], [a]),
+        _ => {}
+    }
+}
+
+/// Some panels at a time, because the sums of one panel wait for each other.
+#[inline(always)]
+fn wide_rows<L: SimdF32x16, const R: usize, const BYTES: usize>(
+    weights: &[[u8; BYTES]],
+    load: impl Fn(&[u8; BYTES]) -> L + Copy,
+    thin: [&[f32]; R],
+    sums: [&mut &mut [f32]; R],
+) {
+    let mut sums = sums.map(|sums| sums.as_chunks_mut::<PANEL>().0);
+    let (rank, panels) = (thin[0].len(), sums[0].len());
+    let columns = weights.len() / panels.max(1);
+    let mut done = 0;
+    // Where registers are few, one panel of four rows.
+    if L::DENSE_ROWS >= 8 || R < 4 {
+        while panels - done >= 2 {
+            let weights = [done, done + 1].map(|panel| &weights[panel * columns..][..rank]);
+            wide_chains::<L, R, 2, BYTES>(weights, load, thin, done, &mut sums);
+            done += 2;
+        }
+    }
+    while done < panels {
+        wide_chains::<L, R, 1, BYTES>([&weights[done * columns..][..rank]], load, thin, done, &mut sums);
+        done += 1;
     }
 }
 
 #[inline(always)]
-fn wide_chains<L: SimdF32x16, const R: usize, const BYTES: usize>(
-    panel: &[u8],
+fn wide_chains<L: SimdF32x16, const R: usize, const P: usize, const BYTES: usize>(
+    weights: [&[[u8; BYTES]]; P],
     load: impl Fn(&[u8; BYTES]) -> L,
-    thin: &[f32],
-    (stride, rank): (usize, usize),
-    rows: usize,
-    sums: &mut [[f32; PANEL]; 4],
+    thin: [&[f32]; R],
+    first: usize,
+    sums: &mut [&mut [[f32; PANEL]]; R],
 ) {
-    let (weights, _) = panel.as_chunks::<BYTES>();
-    let mut chains = [L::splat(0.0); R];
-    let mut t = [&[][..]; R];
+    let mut chains = [[L::splat(0.0); P]; R];
     for r in 0..R {
-        chains[r] = L::load(&sums[r]);
-        t[r] = &thin[r.min(rows - 1) * stride..][..rank];
+        for p in 0..P {
+            chains[r][p] = L::load(&sums[r][first + p]);
+        }
     }
-    for (k, w) in weights[..rank].iter().enumerate() {
-        let w = load(w);
-        for r in 0..R {
-            chains[r] = L::splat(t[r][k]).mul_add(w, chains[r]);
+    let rank = weights[0].len();
+    let thin = thin.map(|thin| &thin[..rank]);
+    let weights = weights.map(|weights| &weights[..rank]);
+    for k in 0..rank {
+        for p in 0..P {
+            let w = load(&weights[p][k]);
+            for r in 0..R {
+                chains[r][p] = L::splat(thin[r][k]).mul_add(w, chains[r][p]);
+            }
         }
     }
     for r in 0..R {
-        chains[r].store(&mut sums[r]);
+        for p in 0..P {
+            chains[r][p].store(&mut sums[r][first + p]);
+        }
     }
 }
 

@@ -252,6 +252,12 @@ impl Matrix {
         (self.parts[0].format, self.parts[0].panel(p))
     }
 
+    /// Neighbouring panels of a matrix of one dense part.
+    pub(super) fn dense_panels(&self, panels: Range<usize>) -> (Format, &[u8]) {
+        let part = &self.parts[0];
+        (part.format, &part.packed[panels.start * part.panel_bytes..panels.end * part.panel_bytes])
+    }
+
     fn panel_of(&self, column: usize) -> (&Part, usize) {
         let holds = |part: &&Part| (part.first_row..part.first_row + part.rows).contains(&column);
         let part = self.parts.iter().find(holds);

@@ -73,6 +73,15 @@ impl<const VNNI: bool> SimdF32x16 for Avx2<VNNI> {
     }
 
     #[inline(always)]
+    fn store_halves(self, out: &mut [f16; 16]) {
+        unsafe {
+            let start = out.as_mut_ptr().cast::<__m128i>();
+            _mm_storeu_si128(start, _mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(self.0[0]));
+            _mm_storeu_si128(start.add(1), _mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(self.0[1]));
+        }
+    }
+
+    #[inline(always)]
     fn add(self, other: Self) -> Self {
         self.zip(other, |a, b| unsafe { _mm256_add_ps(a, b) })
     }

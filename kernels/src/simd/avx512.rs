@@ -38,6 +38,12 @@ impl SimdF32x16 for Avx512 {
     }
 
     #[inline(always)]
+    fn store_halves(self, out: &mut [f16; 16]) {
+        let halves = unsafe { _mm512_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(self.0) };
+        unsafe { _mm256_storeu_si256(out.as_mut_ptr().cast(), halves) }
+    }
+
+    #[inline(always)]
     fn add(self, other: Self) -> Self {
         Avx512(unsafe { _mm512_add_ps(self.0, other.0) })
     }

@@ -53,6 +53,13 @@ pub(crate) trait SimdF32x16: Copy {
     fn from_i32s(x: &[i32; 16]) -> Self;
     fn from_ints(x: Self::Ints) -> Self;
     fn store(self, out: &mut [f32; 16]);
+    /// Rounds to the nearest, halves to even.
+    #[inline(always)]
+    fn store_halves(self, out: &mut [f16; 16]) {
+        let mut floats = [0f32; 16];
+        self.store(&mut floats);
+        *out = floats.map(f16::from_f32);
+    }
     fn add(self, other: Self) -> Self;
     fn sub(self, other: Self) -> Self;
     fn mul(self, other: Self) -> Self;
