@@ -192,8 +192,9 @@ fn expand(isa: Isa, tile: &Tile<'_>, (part, panels): (&Part, Range<usize>), thin
         let shape = (change.thin, part.b.cols());
         // SAFETY: rows are different and panels do not overlap.
         let outputs = |row: &u32, at: usize, len: usize| unsafe { y.part(*row as usize * change.width + at, len) };
-        let mut sums: Vec<&mut [f32]> = rows.iter().map(|row| outputs(row, at, count)).collect();
-        wide_sums(isa, format, weights, thin, shape, &mut sums);
+        let mut sums: [&mut [f32]; 4] =
+            std::array::from_fn(|row| rows.get(row).map_or(&mut [][..], |row| outputs(row, at, count)));
+        wide_sums(isa, format, weights, thin, shape, &mut sums[..rows.len()]);
         if rest > 0 {
             let mut padded = [[0f32; PANEL]; 4];
             let outputs = |row: &u32| outputs(row, at + count, rest);
@@ -345,10 +346,17 @@ fn wide_rows<L: SimdF32x16, const R: usize, const BYTES: usize>(
     let (rank, panels) = (thin[0].len(), sums[0].len());
     let columns = weights.len() / panels.max(1);
     let mut done = 0;
+    if R == 1 {
+        while panels - done >= 4 {
+            let weights = [0, 1, 2, 3].map(|panel| &weights[(done + panel) * columns..][..rank]);
+            wide_chains::<L, R, 4, BYTES>(weights, load, thin, done, &mut sums);
+            done += 4;
+        }
+    }
     // Where registers are few, one panel of four rows.
     if L::DENSE_ROWS >= 8 || R < 4 {
         while panels - done >= 2 {
-            let weights = [done, done + 1].map(|panel| &weights[panel * columns..][..rank]);
+            let weights = [0, 1].map(|panel| &weights[(done + panel) * columns..][..rank]);
             wide_chains::<L, R, 2, BYTES>(weights, load, thin, done, &mut sums);
             done += 2;
         }
