@@ -14,7 +14,7 @@ use crate::loader::default_kv_tokens;
 use crate::plan::{Place, Plan};
 use crate::split::{Placement, SPLIT_KV_TOKENS};
 
-/// Refuses models that do not fit, with the numbers. Those on an NVIDIA GPU are placed ([`placements`]).
+/// Refuses models that do not fit, with the numbers. Those on an NVIDIA GPU are placed ([`Loading::placements`]).
 fn check(
     device: &Device,
     models: &[(String, Footprint)],

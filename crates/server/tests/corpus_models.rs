@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use calls::Scripted;
+use calls::{Finish, Scripted};
 use serde_json::{Value, json};
 use server::{Keys, KeysFile};
 
@@ -172,6 +172,38 @@ fn questions_about_the_chat_are_not_asked_of_the_corpus() {
     let answer = chat(&host, "pell", json!({ "messages": task })).json();
     let message = &answer["choices"][0]["message"];
     assert_eq!((&message["content"], &message["annotations"]), (&json!("A storm"), &json!([])));
+}
+
+#[test]
+fn a_reply_about_the_chat_has_the_limit_and_the_end_of_the_model() {
+    let caller = Arc::new((0..4).fold(script(), |script, _| script.ended("chat", "A", Finish::Length)));
+    let host = Host::with(caller.clone(), |_| {});
+    host.corpus("pell", &[("wall.txt", WALL)]);
+    let task =
+        json!([{ "role": "user", "content": "Your task is to reflect the speaker's likely facial expression." }]);
+    let whole = chat(&host, "pell", json!({ "messages": task, "max_tokens": 4 }));
+    assert_eq!((&whole.json()["choices"][0]["finish_reason"], whole.header("warning")), (&json!("length"), None));
+    let streamed = chat(&host, "pell", json!({ "messages": task, "max_tokens": 5, "stream": true })).text;
+    assert!(streamed.contains(r#""finish_reason":"length""#), "{streamed}");
+    let body = json!({ "model": "pell", "messages": task, "stream": false, "options": { "num_predict": 6 } });
+    assert_eq!(host.post("/api/chat", &body).json()["done_reason"], "length");
+    let body = json!({ "model": "pell", "messages": task, "max_tokens": 7 });
+    assert_eq!(host.post("/v1/messages", &body).json()["stop_reason"], "max_tokens");
+    let limits: Vec<usize> = caller.seen().iter().map(|call| call.limits.max_output_tokens).collect();
+    assert_eq!(limits, [4, 5, 6, 7]);
+}
+
+#[test]
+fn a_question_behind_attached_texts_is_asked_of_the_corpus() {
+    let (host, caller) = host();
+    let attached = "### Task:\nRespond to the user query using the provided context.\n\n<context>\n\
+                    <source id=\"1\" name=\"cheese.txt\">Cheddar.</source>\n</context>\n\n";
+    let messages = json!([{ "role": "user", "content": format!("{attached}{QUESTION}") }]);
+    let message = chat(&host, "pell:quick", json!({ "messages": messages })).json()["choices"][0]["message"].take();
+    assert_eq!(message["content"], told(&host));
+    let steps = message["reasoning_content"].as_str().expect("steps");
+    assert!(steps.starts_with("Left out: the texts that were attached to the question\n"), "{steps}");
+    assert!(prompts(&caller, "answer").iter().all(|prompt| !prompt.contains("Cheddar")));
 }
 
 #[test]

@@ -91,7 +91,9 @@ fn texts_are_truncated_and_vectors_shortened_on_request() {
 fn texts_are_ranked() {
     let host = Host::new(says(""));
     let body = json!({ "model": "letters", "query": "zebra", "documents": ["oooo", { "text": "bearz" }, "zzz"], "return_documents": true });
-    let results = host.post("/v1/rerank", &body).json()["results"].take();
+    let mut answer = host.post("/v1/rerank", &body).json();
+    assert_eq!(answer["data"], answer["results"], "as Voyage names it");
+    let results = answer["results"].take();
     let order: Vec<&Value> = results.as_array().expect("results").iter().map(|result| &result["index"]).collect();
     assert_eq!(order, [1, 2, 0]);
     assert_eq!(results[0]["document"]["text"], "bearz");

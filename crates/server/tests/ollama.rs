@@ -8,6 +8,10 @@ use serde_json::{Value, json};
 use crate::host::{CONTEXT_TOKENS, Host};
 use test_support::double::Double;
 
+/// The template of the model of these tests, which fills in the middle of a text.
+const TEMPLATE: &str = "{{- if .Suffix }}<|fim_prefix|>{{ .Prompt }}<|fim_suffix|>{{ .Suffix }}<|fim_middle|>{{- else }}\
+                        {{ messages }}{{- end }}";
+
 fn script() -> Scripted {
     Scripted::new(CONTEXT_TOKENS).thought("ollama", "It is morning.", "Good day.")
 }
@@ -319,7 +323,7 @@ fn models_are_listed_and_shown() {
     assert_eq!(host.get("/api/ps").json()["models"][0], model);
     for body in [json!({ "model": "small" }), json!({ "name": "small:q4_1", "model": "", "verbose": true })] {
         let shown = host.post("/api/show", &body).json();
-        assert_eq!((&shown["details"], &shown["template"]), (&details, &json!("{{ messages }}")));
+        assert_eq!((&shown["details"], &shown["template"]), (&details, &json!(TEMPLATE)));
         assert_eq!(shown["capabilities"], json!(["completion", "tools", "insert", "thinking"]));
         assert_eq!(
             (&shown["model_info"]["llama.context_length"], &shown["parameters"]),

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use axum::Json;
 use axum::response::{IntoResponse, Response};
-use calls::{Piece, Usage};
+use calls::{Finish, Piece, Usage};
 use serde_json::{Value, json};
 
 use super::reply::{Events, lock, message, usage};
@@ -36,7 +36,7 @@ pub(super) async fn reply(
         }
         content.push(json!({ "type": "text", "text": told.text, "citations": citations(&told) }));
         let mut whole = message(&id, &name, content.into(), usage(told.usage));
-        whole["stop_reason"] = "end_turn".into();
+        whole["stop_reason"] = stop_reason(&told).into();
         return Ok(Json(whole).into_response());
     }
     respond(Framing::Events, |sink| async move {
@@ -58,10 +58,18 @@ pub(super) async fn reply(
         for citation in citations(&told) {
             events.delta(json!({ "type": "citations_delta", "citation": citation }));
         }
-        events.end("end_turn", None, told.usage);
+        events.end(stop_reason(&told), None, told.usage);
         Ok(())
     })
     .await
+}
+
+/// Why an answer ends, in Anthropic's terms.
+fn stop_reason(told: &Recalled) -> &'static str {
+    match told.finish {
+        Finish::Stop | Finish::Repetition => "end_turn",
+        Finish::Length | Finish::ClosedEarly | Finish::LoopClosed => "max_tokens",
+    }
 }
 
 /// The sources as spans of documents. Where they are cited, the text has their number.

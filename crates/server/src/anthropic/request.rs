@@ -193,7 +193,13 @@ impl MessagesRequest {
         refuse_if(self.stop_sequences.as_ref().is_some_and(|stop| !stop.is_empty()), "stop_sequences")?;
         let format = self.output_config.as_ref().and_then(|config| config.format.as_ref());
         refuse_if(format.is_some(), "output_config.format")?;
-        let wishes = Wishes { temperature: self.temperature, seed: None, footnotes: self.footnotes, pages: None };
+        let wishes = Wishes {
+            temperature: self.temperature,
+            seed: None,
+            footnotes: self.footnotes,
+            pages: None,
+            max_output_tokens: self.max_tokens,
+        };
         Ok(Question { model, prompt: self.prompt()?, address, wishes })
     }
 

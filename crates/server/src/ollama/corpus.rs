@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::response::{IntoResponse, Response};
-use calls::{Finish, Prompt};
+use calls::Prompt;
 use serde_json::Value;
 
 use super::options::{Options, Wishes};
@@ -41,14 +41,22 @@ pub(super) async fn reply(
     refuse_if(wishes.logprobs.unwrap_or(false), "logprobs")?;
     let options = Options::read(wishes.options, warnings)?;
     refuse_if(options.stops(), "options.stop")?;
-    warn_of_unused(&options.of_generation(), warnings);
     let shows_steps = !matches!(wishes.think, Some(Value::Bool(false)));
     let name = model.name();
-    let wishes = recall::Wishes { temperature: options.temperature, seed: options.seed, footnotes: None, pages: None };
+    let wishes = recall::Wishes {
+        temperature: options.temperature,
+        seed: options.seed,
+        footnotes: None,
+        pages: None,
+        max_output_tokens: options.max_output_tokens(),
+    };
     let question = Question { model, prompt, address, wishes };
+    let unused = options.of_generation().map(|(name, used)| (name, used && !question.is_task()));
+    warn_of_unused(&unused, warnings);
     let times = Times::start();
     if !streams {
-        let told = recall(&app, &tenant, question, |_| {}).await?;
+        let first = Arc::clone(&times);
+        let told = recall(&app, &tenant, question, move |_| first.note_first()).await?;
         times.note_first();
         let thought = Some(told.steps.join("\n")).filter(|steps| shows_steps && !steps.is_empty());
         let whole = dialect.whole(&name, &finished(&told, thought.as_deref()), &times);
@@ -56,8 +64,9 @@ pub(super) async fn reply(
     }
     respond(Framing::Lines, |sink| async move {
         let _permit = permit;
-        let (out, model) = (sink.clone(), name.clone());
+        let (out, model, first) = (sink.clone(), name.clone(), Arc::clone(&times));
         let on_step = move |line: &str| {
+            first.note_first();
             if shows_steps {
                 out.json(&dialect.thought(&model, &format!("{line}\n")));
             }
@@ -72,5 +81,5 @@ pub(super) async fn reply(
 }
 
 fn finished<'a>(told: &'a Recalled, thought: Option<&'a str>) -> Finished<'a> {
-    Finished { text: &told.text, thought, tool_calls: &[], logprobs: &[], finish: Finish::Stop, usage: told.usage }
+    Finished { text: &told.text, thought, tool_calls: &[], logprobs: &[], finish: told.finish, usage: told.usage }
 }

@@ -250,7 +250,7 @@ pub(super) async fn show(
         })));
     }
     let model = described(&app, request.name()?).await?;
-    let ModelDetails { family, template, parameters, .. } = &model.details;
+    let ModelDetails { family, parameters, .. } = &model.details;
     let family = if family.is_empty() { "unknown" } else { family };
     let context_tokens = model.context_tokens;
     let mut info = Map::new();
@@ -268,9 +268,17 @@ pub(super) async fn show(
         modelfile.extend(["SYSTEM \"\"\"", system, "\"\"\"\n"]);
     }
     Ok(Json(json!({
-        "modelfile": modelfile, "parameters": parameters.join("\n"), "system": system, "template": template, "details": model.details_json(),
+        "modelfile": modelfile, "parameters": parameters.join("\n"), "system": system, "template": template(&model.details), "details": model.details_json(),
         "model_info": info, "capabilities": model.capabilities(), "modified_at": rfc3339(model.details.modified_seconds),
     })))
+}
+
+/// What begins the template of a model that fills in the middle of a text, as Ollama writes it: Continue looks for `.Suffix`.
+const INFILL: &str = "{{- if .Suffix }}<|fim_prefix|>{{ .Prompt }}<|fim_suffix|>{{ .Suffix }}<|fim_middle|>{{- else }}";
+
+/// The chat template of a model, and how it fills in the middle of a text if it does.
+fn template(ModelDetails { template, infills, .. }: &ModelDetails) -> String {
+    if *infills { format!("{INFILL}{template}{{{{- end }}}}") } else { template.clone() }
 }
 
 /// Options as Ollama writes them: each a line, and each stop string its own.

@@ -151,6 +151,11 @@ impl Options {
         self.stop.clone().is_some_and(|stop| !stop.into_vec().is_empty())
     }
 
+    /// Maximum tokens of a reply; none if the client sets no limit.
+    pub fn max_output_tokens(&self) -> Option<usize> {
+        self.num_predict.and_then(|tokens| usize::try_from(tokens).ok()).filter(|tokens| *tokens > 0)
+    }
+
     /// The options that apply to replies of models alone, and whether they are used.
     pub fn of_generation(&self) -> [(&'static str, bool); 7] {
         [
@@ -191,7 +196,7 @@ pub(crate) fn with_preset(app: &App, request: RawParams, output_format: &OutputF
         return Ok(request);
     }
     let usual = Options::read(Some(app.preset.parameters.clone()), &Warnings::default())?;
-    let most = usual.num_predict.and_then(|tokens| usize::try_from(tokens).ok()).filter(|tokens| *tokens > 0);
+    let most = usual.max_output_tokens();
     let mut usual_stop = usual.stop.map_or_else(Vec::new, OneOrMany::into_vec);
     usual_stop.retain(|stop| !stop.is_empty() && *output_format == OutputFormat::Text);
     Ok(RawParams {

@@ -45,7 +45,10 @@ pub(super) enum ChatMessage {
 
 /// The content of a message: text, whole or in parts. Images and audio are refused.
 #[derive(Debug, Deserialize, ToSchema)]
-#[serde(untagged, expecting = "expected a string or an array of {\"type\": \"text\", \"text\": ...}")]
+#[serde(
+    untagged,
+    expecting = "expected a string or an array of {\"type\": \"text\", \"text\": ...}; images and audio are not read"
+)]
 pub(super) enum Content {
     Text(String),
     Parts(Vec<TextPart>),

@@ -76,7 +76,9 @@ pub(super) async fn rerank(
         result
     };
     let results: Vec<Value> = scored.into_iter().map(result).collect();
-    Ok(Json(json!({ "model": app.embedder.name(), "usage": { "total_tokens": tokens }, "results": results })))
+    // Clients of Voyage's format, such as Continue, read `data`.
+    let (usage, data) = (json!({ "total_tokens": tokens }), results.clone());
+    Ok(Json(json!({ "model": app.embedder.name(), "usage": usage, "results": results, "data": data })))
 }
 
 /// The score of each text. Token vectors are large, so only those of one group of texts are held at a time.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use calls::{Reply, Usage};
+use calls::{Finish, Reply, Usage};
 use memory::{Citation, Statement, Support};
 use serde::Deserialize;
 use store::DocId;
@@ -31,6 +31,7 @@ pub(crate) struct Recalled {
     pub sources: Vec<Source>,
     /// What was done, a line each.
     pub steps: Vec<String>,
+    pub finish: Finish,
     pub usage: Usage,
 }
 
@@ -65,7 +66,7 @@ impl Recalled {
     /// The reply of a model, without sources.
     pub fn plain(reply: Reply) -> Recalled {
         let (marks, sources, steps) = (Vec::new(), Vec::new(), Vec::new());
-        Recalled { text: reply.text, marks, sources, steps, usage: reply.usage }
+        Recalled { text: reply.text, marks, sources, steps, finish: reply.finish, usage: reply.usage }
     }
 
     /// Numbers the sources by their first use and marks the statements that they support or contradict.
@@ -110,7 +111,7 @@ impl Recalled {
             let number_of = |citation: &Citation| index_of(citation).map(|index| index + 1);
             text.push_str(&footnotes_of(&sources, &statements, number_of, note.as_deref()));
         }
-        Recalled { text, marks, sources, steps, usage }
+        Recalled { text, marks, sources, steps, finish: Finish::Stop, usage }
     }
 }
 

@@ -11,6 +11,8 @@ use crate::error::{Result, ServerError};
 pub(crate) struct Conversation {
     /// The last message of the user.
     pub question: String,
+    /// True if the client put texts before it, in the same message.
+    pub has_context: bool,
     pub turns: Vec<Turn>,
 }
 
@@ -18,8 +20,18 @@ pub(crate) struct Conversation {
 const REMARKS: [(&str, &str); 2] =
     [("<system-reminder>", "</system-reminder>"), ("<environment_context>", "</environment_context>")];
 
-/// How Open WebUI begins the prompts by which it asks for titles, tags and follow-ups of a chat.
+/// How Open WebUI begins the prompts by which it asks for titles, tags, follow-ups and searches of a chat, and those of texts
+/// that the user attached, which end with the question.
 const TASK: &str = "### Task:";
+
+/// How it begins those for an emoji and for one reply out of several.
+const OTHER_TASKS: [&str; 2] = [
+    "Your task is to reflect the speaker's likely facial expression",
+    "You have been provided with a set of responses from various models",
+];
+
+/// What ends the texts that the user attached.
+const CONTEXT_END: &str = "</context>";
 
 impl Conversation {
     /// System messages and results of tools are not part of it: the methods have prompts of their own, and tools are not
@@ -48,13 +60,21 @@ impl Conversation {
         let last = turns.pop().map(|turn| turn.question);
         let question =
             last.ok_or_else(|| ServerError::invalid("a chat with a corpus needs a message of the user", "messages"))?;
-        Ok(Conversation { question, turns })
+        turns.iter_mut().for_each(|turn| turn.question = behind_context(&turn.question).to_owned());
+        let words = behind_context(&question);
+        Ok(Conversation { has_context: words != question, question: words.to_owned(), turns })
     }
 
     /// True if the client asks about the chat itself, which is not in the corpus.
     pub fn is_task(&self) -> bool {
-        self.question.starts_with(TASK)
+        [TASK].iter().chain(&OTHER_TASKS).any(|task| self.question.starts_with(task))
     }
+}
+
+/// The question behind texts that the user attached; all of it if there are none.
+fn behind_context(text: &str) -> &str {
+    let question = text.starts_with(TASK).then(|| text.rsplit_once(CONTEXT_END)).flatten();
+    question.map(|(_, question)| question.trim()).filter(|question| !question.is_empty()).unwrap_or(text)
 }
 
 /// The words of the user.
@@ -128,6 +148,27 @@ mod tests {
     fn prompts_about_the_chat_are_no_questions() {
         let prompt = |text: &str| of(Prompt::new().user(Stability::Volatile, text));
         assert!(prompt("### Task:\nGenerate a concise title").is_task());
-        assert!(!prompt("What is a task?").is_task());
+        assert!(prompt("Your task is to reflect the speaker's likely facial expression through an emoji").is_task());
+        assert!(prompt("You have been provided with a set of responses from various models to ...").is_task());
+        for question in ["What is a task?", "Your task is to find the wall.", "You have been here?"] {
+            assert!(!prompt(question).is_task(), "{question}");
+        }
+    }
+
+    #[test]
+    fn a_question_behind_attached_texts_is_one() {
+        let attached = |question: &str| {
+            let texts = "<context>\n<source id=\"1\">Cheddar. </context> Gouda.</source>\n</context>";
+            format!("### Task:\nRespond to the user query using the provided context.\n\n{texts}\n\n{question}")
+        };
+        let chat = of(Prompt::new()
+            .user(Stability::Volatile, attached("What broke?"))
+            .assistant("The wall.")
+            .user(Stability::Volatile, attached("When?")));
+        assert_eq!((&*chat.question, chat.has_context, chat.is_task()), ("When?", true, false));
+        assert_eq!(chat.turns[0].question, "What broke?");
+        let plain = of(Prompt::new().user(Stability::Volatile, "What is in <context>a</context> here?"));
+        assert_eq!((&*plain.question, plain.has_context), ("What is in <context>a</context> here?", false));
+        assert!(of(Prompt::new().user(Stability::Volatile, attached(""))).is_task(), "without a question");
     }
 }

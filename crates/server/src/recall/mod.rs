@@ -47,6 +47,15 @@ pub(crate) struct Wishes {
     pub footnotes: Option<bool>,
     /// Maximum pages that the answer is made from.
     pub pages: Option<usize>,
+    /// Maximum tokens of a reply that is not from the corpus: about the chat itself.
+    pub max_output_tokens: Option<usize>,
+}
+
+impl Question {
+    /// True if the client asks about the chat itself, so that the model answers alone.
+    pub fn is_task(&self) -> bool {
+        Conversation::of(self.prompt.messages()).is_ok_and(|conversation| conversation.is_task())
+    }
 }
 
 /// Answers from the corpus. `on_step` gets a line for each step while it runs.
@@ -62,7 +71,12 @@ pub(crate) async fn recall(
     let Question { model, prompt, address, wishes } = question;
     let conversation = Conversation::of(prompt.messages())?;
     if conversation.is_task() {
-        return Ok(Recalled::plain(of_model(app, tenant, prompt).await?));
+        return Ok(Recalled::plain(of_model(app, tenant, prompt, wishes.max_output_tokens).await?));
+    }
+    let mut lines = Vec::new();
+    if conversation.has_context {
+        lines.push("Left out: the texts that were attached to the question".to_owned());
+        on_step(&lines[0]);
     }
     let request = AskRequest {
         question: conversation.question,
@@ -90,10 +104,10 @@ pub(crate) async fn recall(
         .map_err(|error| ServerError::Worker(format!("the answer cannot be read: {error}")))?;
     // A corpus that is removed meanwhile has no documents to link to.
     let documents = document_paths(tenant, model.corpus.clone()).await.unwrap_or_default();
-    let steps = std::mem::take(&mut steps.lock().unwrap_or_else(PoisonError::into_inner).lines);
+    lines.append(&mut steps.lock().unwrap_or_else(PoisonError::into_inner).lines);
     let footnotes = wishes.footnotes.unwrap_or(true);
     let files = file_ids(tenant, model.corpus.clone()).await.unwrap_or_default();
-    let mut told = Recalled::new(answered, steps, &documents, &model.corpus, &address, footnotes);
+    let mut told = Recalled::new(answered, lines, &documents, &model.corpus, &address, footnotes);
     for source in &mut told.sources {
         source.file_id = files.get(&source.title).cloned().or(source.file_id.take());
     }
@@ -101,8 +115,8 @@ pub(crate) async fn recall(
 }
 
 /// The reply of the model that answers, without the corpus.
-async fn of_model(app: &App, tenant: &Tenant, prompt: Prompt) -> Result<Reply> {
-    let max_output_tokens = app.config.default_output_tokens;
+async fn of_model(app: &App, tenant: &Tenant, prompt: Prompt, most: Option<usize>) -> Result<Reply> {
+    let max_output_tokens = most.unwrap_or(app.config.default_output_tokens);
     let call =
         Call { priority: Priority::Interactive, ..Call::new(Agent::Responder, "chat", prompt, max_output_tokens) };
     app.with_deadline(app.call(tenant.id, call)).await

@@ -10,7 +10,7 @@ use super::super::messages::prompt;
 use super::super::params::refuse_if;
 use super::super::tools::ToolChoice;
 use super::super::usage;
-use super::{ChatRequest, ResponseFormat};
+use super::{ChatRequest, ResponseFormat, closing_reason};
 use crate::admission::Permit;
 use crate::app::{App, fresh_id, since_1970};
 use crate::error::Result;
@@ -55,7 +55,7 @@ pub(super) async fn complete(
         if !told.marks.is_empty() {
             sink.json(&head.chunk(json!({ "annotations": annotations(&told) })));
         }
-        sink.json(&head.end());
+        sink.json(&head.end(&told));
         if head.include_usage {
             let mut last = head.object("chat.completion.chunk", json!([]));
             last["usage"] = usage(told.usage);
@@ -74,9 +74,18 @@ fn read(request: ChatRequest, model: CorpusModel, address: Address, warnings: &W
     refuse_if(request.stop.is_some_and(|stop| !stop.into_vec().is_empty()), "stop")?;
     refuse_if(!matches!(request.response_format, None | Some(ResponseFormat::Text)), "response_format")?;
     refuse_if(request.tool_choice.as_ref().is_some_and(ToolChoice::requires_a_call), "tool_choice")?;
+    let max_output_tokens = request.max_completion_tokens.or(request.max_tokens);
+    let wishes = Wishes {
+        temperature: request.temperature,
+        seed: request.seed,
+        footnotes: request.footnotes,
+        pages: None,
+        max_output_tokens,
+    };
+    let question = Question { model, prompt: prompt(&request.messages, Vec::new())?, address, wishes };
     let unused = [
         ("tools", request.tools.is_some_and(|tools| !tools.is_empty())),
-        ("max_tokens", request.max_completion_tokens.or(request.max_tokens).is_some()),
+        ("max_tokens", max_output_tokens.is_some() && !question.is_task()),
         ("top_p", request.top_p.is_some_and(|top_p| top_p < 1.0)),
         ("top_k", request.top_k.is_some_and(|top_k| top_k > 0)),
         ("min_p", request.min_p.is_some_and(|min_p| min_p > 0.0)),
@@ -86,9 +95,7 @@ fn read(request: ChatRequest, model: CorpusModel, address: Address, warnings: &W
         ("logit_bias", request.logit_bias.is_some_and(|biases| !biases.is_empty())),
     ];
     warn_of_unused(&unused, warnings);
-    let wishes =
-        Wishes { temperature: request.temperature, seed: request.seed, footnotes: request.footnotes, pages: None };
-    Ok(Question { model, prompt: prompt(&request.messages, Vec::new())?, address, wishes })
+    Ok(question)
 }
 
 impl Head {
@@ -102,7 +109,8 @@ impl Head {
         if !told.steps.is_empty() {
             message["reasoning_content"] = told.steps.join("\n").into();
         }
-        let choice = json!({ "index": 0, "message": message, "logprobs": null, "finish_reason": "stop" });
+        let finish_reason = closing_reason(told.finish);
+        let choice = json!({ "index": 0, "message": message, "logprobs": null, "finish_reason": finish_reason });
         let mut whole = self.object("chat.completion", json!([choice]));
         whole["usage"] = usage(told.usage);
         whole
@@ -113,8 +121,9 @@ impl Head {
         self.with_choice(json!({ "index": 0, "delta": delta, "logprobs": null, "finish_reason": null }))
     }
 
-    fn end(&self) -> Value {
-        self.with_choice(json!({ "index": 0, "delta": {}, "logprobs": null, "finish_reason": "stop" }))
+    fn end(&self, told: &Recalled) -> Value {
+        let finish_reason = closing_reason(told.finish);
+        self.with_choice(json!({ "index": 0, "delta": {}, "logprobs": null, "finish_reason": finish_reason }))
     }
 
     fn with_choice(&self, choice: Value) -> Value {

@@ -176,6 +176,7 @@ impl ResponseRequest {
                 seed: None,
                 footnotes: self.footnotes.or(search.as_ref().map(|_| false)),
                 pages: search.as_ref().and_then(|search| search.most),
+                max_output_tokens: self.max_output_tokens,
             };
             let question = |model| {
                 let (prompt, address, wishes) = (prompt.clone(), address.clone(), wishes.clone());
