@@ -1,4 +1,4 @@
-//! A decoder in parts, each with consecutive layers on one device: a network may be larger than the memory of any device.
+//! Layer split: consecutive layers of a decoder on one device each, for networks larger than the memory of any device.
 
 use std::fmt::Debug;
 use std::ops::Range;

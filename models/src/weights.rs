@@ -315,7 +315,7 @@ impl Weights {
         self.locate(name).map_or(0, |tensor| self.bytes_of(&tensor))
     }
 
-    /// The same of the largest of so many layers.
+    /// The same of the largest of `layers` layers.
     pub(crate) fn largest_layer_bytes(&self, layers: usize) -> u64 {
         let mut bytes = vec![0; layers];
         for (name, tensor) in &self.tensors {

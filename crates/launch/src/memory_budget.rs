@@ -76,7 +76,7 @@ impl<'a> Loading<'a> {
         Ok(placements)
     }
 
-    /// The same for GPUs with so many free bytes, from which it takes what it places, and a CPU; `None` checks no CPU.
+    /// The same for GPUs with `free` bytes each, less what is placed there afterwards, and a CPU; with `None` the CPU is not checked.
     ///
     /// # Errors
     /// As there.

@@ -1,4 +1,4 @@
-//! The layers of a language model over GPUs and the CPU, where one GPU does not hold all of it.
+//! Placement of the layers of a language model that is larger than a GPU: on GPUs, and on the CPU.
 
 use std::fmt;
 
@@ -40,8 +40,8 @@ impl Share {
     }
 }
 
-/// What each device holds of a model, in the order in which they run. The CPU has the first layers, so a step is carried to a
-/// GPU once.
+/// What each device holds of a model, in the order in which they run. The CPU has the first layers, so hidden states are
+/// copied to a GPU once a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Placement {
     pub shares: Vec<Share>,
@@ -49,8 +49,8 @@ pub struct Placement {
 }
 
 impl Placement {
-    /// Places a model on GPUs with so many free bytes, each with as many layers as it holds, and the rest on the CPU. None if the
-    /// last GPU has no room for the head and a layer.
+    /// Places a model on GPUs with `free` bytes, each with as many layers as fit, and the rest on the CPU. None if the last GPU
+    /// has no room for the head and a layer.
     pub fn of(model: &Footprint, kv_tokens: usize, kv: KvPrecision, free: &[u64]) -> Option<Placement> {
         let shape = model.shape;
         let layer_kv = kv.bytes(model.kv_bytes_per_token).saturating_mul(kv_tokens as u64) / shape.layers as u64;
@@ -123,7 +123,7 @@ impl Placement {
 
     /// Capacities of an engine for it.
     pub fn config(&self) -> Config {
-        // A step of many rows would keep the CPU for long.
+        // On the CPU the time of a step grows with its rows.
         let config = if self.cpu_layers() > 0 { Config::default() } else { Config::on_gpu() };
         Config { kv_tokens: self.kv_tokens, ..config }
     }

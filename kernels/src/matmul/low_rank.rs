@@ -323,13 +323,13 @@ fn wide_sums_dense<L: SimdF32x16, const BYTES: usize>(
     let (weights, _) = panels.as_chunks::<BYTES>();
     let thin = |row: usize| &thin[row * stride..][..rank];
     match sums {
-        [a, b, c, d] => wide_rows(weights, load, [thin(0), thin(1), thin(2), thin(3)], [a, b, c, d]),
+        [a, b, c, d] => wide_rows(weights, load, [thin(0), thin(1), thin(2), thin(3)], [&mut **a, b, c, d]),
         [a, b, c] => {
-            wide_rows(weights, load, [thin(0), thin(1)], [a, b]);
-            wide_rows(weights, load, [thin(2)], [c]);
+            wide_rows(weights, load, [thin(0), thin(1)], [&mut **a, b]);
+            wide_rows(weights, load, [thin(2)], [&mut **c]);
         }
-        [a, b] => wide_rows(weights, load, [thin(0), thin(1)], [a, b]),
-        [a] => wide_rows(weights, load, [thin(0)], [a]),
+        [a, b] => wide_rows(weights, load, [thin(0), thin(1)], [&mut **a, b]),
+        [a] => wide_rows(weights, load, [thin(0)], [&mut **a]),
         _ => {}
     }
 }
@@ -340,7 +340,7 @@ fn wide_rows<L: SimdF32x16, const R: usize, const BYTES: usize>(
     weights: &[[u8; BYTES]],
     load: impl Fn(&[u8; BYTES]) -> L + Copy,
     thin: [&[f32]; R],
-    sums: [&mut &mut [f32]; R],
+    sums: [&mut [f32]; R],
 ) {
     let mut sums = sums.map(|sums| sums.as_chunks_mut::<PANEL>().0);
     let (rank, panels) = (thin[0].len(), sums[0].len());
