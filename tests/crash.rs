@@ -310,7 +310,9 @@ fn wait_for_jobs(address: &str) -> Option<()> {
         let failed = jobs.iter().find(|job| is(job, &["failed", "cancelled"]));
         if let Some(failed) = failed {
             // One that was killed too often waits for its user.
-            let killed = failed["error"].as_str().is_some_and(|error| error.starts_with("it was interrupted 3 times"));
+            let killed = failed["error"]
+                .as_str()
+                .is_some_and(|error| error.starts_with("it was interrupted 3 times without progress"));
             assert!(killed, "{failed:?}");
             request(address, "POST", &format!("/v1/jobs/{}/resume", failed["id"].as_str()?), "")?;
             continue;

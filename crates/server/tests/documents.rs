@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use calls::{BoxFuture, Kept, Prefixes, Scripted, TenantId, WorkflowId};
+use calls::{BoxFuture, CallError, Kept, Prefixes, Scripted, TenantId, WorkflowId};
 use serde_json::{Value, json};
 
 use crate::host::{CONTEXT_TOKENS, Host, eventually, says};
@@ -238,6 +238,37 @@ fn a_job_is_resumed_after_its_server_was_killed_unless_it_may_be_the_cause() {
     assert_eq!(second.post("/v1/jobs/job-3/resume", &json!({})).status, 202);
     assert_eq!(second.ended(&json!({ "id": "job-3" }))["status"], "done");
     assert_eq!(second.get("/v1/corpora/a/documents").json()["documents"].as_array().map(Vec::len), Some(3));
+}
+
+#[test]
+fn only_interruptions_without_progress_count() {
+    for (memos, want) in [(0, 3), (1, 0)] {
+        let first = Host::new(says(""));
+        assert_eq!(first.post("/v1/corpora", &json!({ "name": "a" })).status, 201);
+        let folder = Arc::clone(&first.folder);
+        drop(first);
+        left_by_a_killed_server(folder.path(), 2);
+        let uploads = folder.path().join("uploads");
+        let upload = uploads.join("server-killed/2");
+        let journal = |upload: &Path| -> Value {
+            serde_json::from_slice(&std::fs::read(upload.join("job.json")).expect("a journal")).expect("JSON")
+        };
+        let mut two = journal(&upload);
+        two["method"] = "gam".into();
+        two["files"] = json!([{ "name": "1.txt", "file": "0.txt" }, { "name": "2.txt", "file": "1.txt" }]);
+        for (name, text) in [("1.txt", "The gate fell.".to_owned()), ("job.json", two.to_string())] {
+            std::fs::write(upload.join(name), text).expect("it can be written");
+        }
+        let memo = json!({ "abstract": "Something fell." }).to_string();
+        let script = (0..memos).fold(says(""), |script, _| script.answer("gam.memorize", memo.clone()));
+        let script = script.fail("gam.memorize", CallError::Closed).fail("gam.memorize", CallError::Closed);
+        let second = Host::on(folder, Arc::new(script), |_| {});
+        assert_eq!(second.ended(&json!({ "id": "job-2" }))["status"], "failed");
+        // The next server has taken the upload into its own folder.
+        let own = std::fs::read_dir(&uploads).expect("a folder").map(|entry| entry.expect("an entry").path().join("2"));
+        let own = own.filter(|upload| upload.is_dir()).last().expect("the upload of the job");
+        assert_eq!(journal(&own)["interruptions"], want, "{memos} pages were finished");
+    }
 }
 
 /// Stores the prompts of a workflow as an engine stores their KV pages.

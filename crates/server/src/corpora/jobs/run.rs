@@ -17,7 +17,7 @@ use crate::fresh::random;
 use crate::metrics::Quantity;
 use crate::tenant::Tenant;
 
-/// A job interrupted this often may itself crash the server: it is not resumed automatically any more.
+/// A job interrupted this often without any progress may itself crash the server: it is not resumed automatically any more.
 const MAX_INTERRUPTIONS: u32 = 3;
 
 /// Resumes the jobs of a tenant that the end of a previous server interrupted.
@@ -27,7 +27,9 @@ pub(crate) fn resume_interrupted(app: &App, tenant: &Arc<Tenant>) {
         let resumed = if before < MAX_INTERRUPTIONS {
             spawn(app, tenant, &job)
         } else {
-            let error = format!("it was interrupted {before} times and may be the cause; resume it to try again");
+            let error = format!(
+                "it was interrupted {before} times without progress and may be the cause; resume it to try again"
+            );
             job.interruptions.store(0, Ordering::Relaxed);
             job.change(|state| (state.status, state.error) = (Status::Failed, Some(error.clone())));
             job.write(Some(error), false)
@@ -152,6 +154,13 @@ async fn run(app: &App, tenant: &Tenant, job: &Job) -> Result<()> {
     }
     let report = |Progress { step, unit, done, of }| {
         job.change(|state| state.progress = Some(StepProgress { name: step, unit, done, of }));
+        // What is done is durable, so a next server begins behind what interrupted the job.
+        if done > 0
+            && job.interruptions.swap(0, Ordering::Relaxed) > 0
+            && let Err(error) = job.write(None, false)
+        {
+            tracing::warn!(%error, job = job.id, "cannot write the journal of a job");
+        }
     };
     Ok(memory::prepare(&mut writer, &session, &mut { report }).await?)
 }
