@@ -64,7 +64,8 @@ impl ModelFrontend {
         let refused = |reason: String| CallError::OutputFormat { step, reason };
         let (budget, least) = (limits.thinking_tokens, self.markers.least_tokens());
         if (1..least).contains(&budget) {
-            return Err(refused(format!("a thought needs {least} tokens at least, but {budget} are allowed")));
+            let reason = format!("a thought needs {least} tokens at least, but {budget} are allowed");
+            return Err(CallError::Sampling { step, reason });
         }
         let thought = (budget > 0).then(|| Thought::new(Arc::clone(&self.markers), budget, limits.stop_loops));
         let grammar = self.grammars.grammar(call.tenant, &call.output_format).map_err(refused)?;
