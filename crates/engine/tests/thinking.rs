@@ -119,8 +119,5 @@ fn thought_and_answer_both_have_room_or_the_call_is_refused() {
     let CallError::TooLong { max_output_tokens, context_tokens, .. } = refused else { panic!("{refused}") };
     assert_eq!((max_output_tokens, context_tokens), (280, 256));
     let refused = run(engine.call(thinks(3, 1))).unwrap_err();
-    assert!(
-        matches!(&refused, CallError::Sampling { reason, .. } if reason.contains("3 are allowed")),
-        "{refused}"
-    );
+    assert!(matches!(&refused, CallError::Sampling { reason, .. } if reason.contains("3 are allowed")), "{refused}");
 }
