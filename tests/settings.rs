@@ -43,7 +43,11 @@ fn a_build_without_gpu_code_says_so() {
     let said = home.run(&["ask", "What fell?", "--docs", "a.txt", "--gpu", "0", "--cpu", "--model", "none.gguf"]);
     assert!(!said.err.contains("GPU"), "{}", said.err);
     let said = home.run(&["ask", "What fell?", "--docs", "a.txt", "--gpu", "first"]);
-    assert!(said.code == 2 && said.err.contains("it must be a number, auto or none"), "{}", said.err);
+    assert!(
+        said.code == 2 && said.err.contains("it must be a number, numbers with commas between them, auto or none"),
+        "{}",
+        said.err
+    );
 }
 
 #[test]
