@@ -2,13 +2,13 @@
 
 use std::process::{Command, ExitCode};
 
-const TARGET: &str = "aarch64-unknown-linux-gnu";
+pub const TARGET: &str = "aarch64-unknown-linux-gnu";
 const LINKER: &str = "aarch64-linux-gnu-gcc";
 const EMULATOR: &str = "qemu-aarch64-static";
 
 /// Builds the kernels for Arm and runs their tests under an emulator that has NEON's dot product.
 pub fn run() -> ExitCode {
-    let missing: Vec<&str> = [LINKER, EMULATOR].into_iter().filter(|program| !is_there(program)).collect();
+    let missing = missing();
     if !missing.is_empty() {
         eprintln!("xtask: {} not found", missing.join(" and "));
         eprintln!("hint: apt-get install gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static");
@@ -30,6 +30,11 @@ pub fn run() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// The programs that are needed and not here.
+pub fn missing() -> Vec<&'static str> {
+    [LINKER, EMULATOR].into_iter().filter(|program| !is_there(program)).collect()
 }
 
 fn is_there(program: &str) -> bool {

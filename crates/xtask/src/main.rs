@@ -74,8 +74,8 @@ const METAL: &[&str] = &[
 
 const USAGE: &str = "\
 cargo xtask ci                      run the checks of wording and dependencies, the tests, the lints, the
-                                    documentation and the formatting check, and metal where its target
-                                    can be had
+                                    documentation and the formatting check, and arm and metal where
+                                    their targets can be had
 cargo xtask quick                   wording, formatting and the tests of crates without networks
 cargo xtask words                   check the wording of sources and documents (docs/style.md)
 cargo xtask deny                    check licences, sources and advisories of dependencies (deny.toml)
@@ -143,6 +143,13 @@ fn ci() -> ExitCode {
     }
     if done != ExitCode::SUCCESS {
         return done;
+    }
+    if !arm::missing().is_empty() || !has_target(arm::TARGET) {
+        let missing = arm::missing().join(" and ");
+        eprintln!("xtask: the kernels are not tested on Arm: without {missing} or the target {}", arm::TARGET);
+    } else if arm::run() != ExitCode::SUCCESS {
+        eprintln!("xtask: the kernels' tests on Arm failed");
+        return ExitCode::FAILURE;
     }
     if !has_target(APPLE) {
         eprintln!("xtask: Metal is not checked: this toolchain has no target {APPLE}, and rustup gives none");

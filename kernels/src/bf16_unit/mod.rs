@@ -16,7 +16,9 @@ mod tile;
 pub(crate) use amx::Amx;
 #[cfg(any(test, target_arch = "x86_64"))]
 pub(crate) use plain::Plain;
-pub(crate) use tile::{Bf16Unit, Left, Line, ROWS, Right, STEP, Sums};
+#[cfg(any(test, target_arch = "x86_64"))]
+pub(crate) use tile::Left;
+pub(crate) use tile::{Bf16Unit, Line, ROWS, Right, STEP, Sums};
 
 /// Whether the processor has the unit and it gives the bits of the contract, on one example.
 #[cfg(target_arch = "x86_64")]

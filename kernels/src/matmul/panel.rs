@@ -92,14 +92,18 @@ fn multiply_quantised<L: SimdF32x16>(
     range: Range<usize>,
     out: Columns<'_>,
 ) {
-    for first in range.clone().step_by(L::ROWS) {
-        let tile = first..range.end.min(first + L::ROWS);
-        match x.height_at(first) {
+    let mut first = range.start;
+    while first < range.end {
+        // Beside a matrix unit a tile may have more rows than fit into registers.
+        let height = x.height_at(first);
+        let tile = first..range.end.min(first + height);
+        match height {
             1 => out.write(&tile, quantised::<L, 1>(format, packed, x.tile(first))),
             2 => out.write(&tile, quantised::<L, 2>(format, packed, x.tile(first))),
             4 => out.write(&tile, quantised::<L, 4>(format, packed, x.tile(first))),
             _ => out.write(&tile, quantised::<L, 8>(format, packed, x.tile(first))),
         }
+        first = tile.end;
     }
 }
 
