@@ -114,22 +114,24 @@ fn scores_are_those_of_the_kernels() {
     }
 }
 
+/// A call whose prompt has whole pages, in workflow 1.
+fn long_call() -> Call {
+    let prompt = Prompt::new().system("The keeper counted ships. ".repeat(5)).user(Stability::Volatile, "Who?");
+    Call { workflow: WorkflowId(1), ..Call::new(Agent::Responder, "test", prompt, 4) }
+}
+
 #[test]
 fn saved_prefixes_come_back_to_the_backend_that_computed_them_only() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("prefixes-of-backends");
     let _ = std::fs::remove_dir_all(&folder);
-    let call = || {
-        let prompt = Prompt::new().system("The keeper counted ships. ".repeat(5)).user(Stability::Volatile, "Who?");
-        Call { workflow: WorkflowId(1), ..Call::new(Agent::Responder, "test", prompt, 4) }
-    };
     let first = start("portable-kept", &PORTABLE);
-    let reply = run(first.call(call())).unwrap();
+    let reply = run(first.call(long_call())).unwrap();
     let kept = run(first.keep_prefixes(TenantId::LOCAL, WorkflowId(1), &folder));
     assert!(kept.tokens >= 64 && kept.refused.is_empty(), "{kept:?}");
     drop(first);
     let again = start("portable-kept", &PORTABLE);
     assert_eq!(run(again.bring_prefixes(TenantId::LOCAL, &folder)).tokens, kept.tokens);
-    let second = run(again.call(call())).unwrap();
+    let second = run(again.call(long_call())).unwrap();
     assert!(second.usage.cached_tokens >= 64 && second.text == reply.text, "{:?}", second.usage);
     drop(again);
     let other = start("portable-kept", &KERNELS);
@@ -179,12 +181,8 @@ fn a_split_model_replies_as_the_whole_one() {
 fn saved_prefixes_of_a_split_model_name_its_arithmetic() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("prefixes-of-parts");
     let _ = std::fs::remove_dir_all(&folder);
-    let call = || {
-        let prompt = Prompt::new().system("The keeper counted ships. ".repeat(5)).user(Stability::Volatile, "Who?");
-        Call { workflow: WorkflowId(1), ..Call::new(Agent::Responder, "test", prompt, 4) }
-    };
     let first = start_split("parts-kept", [&KERNELS, &PORTABLE]);
-    run(first.call(call())).unwrap();
+    run(first.call(long_call())).unwrap();
     let kept = run(first.keep_prefixes(TenantId::LOCAL, WorkflowId(1), &folder));
     assert!(kept.tokens >= 64 && kept.refused.is_empty(), "{kept:?}");
     drop(first);
