@@ -44,7 +44,7 @@ pub fn make(
 ) -> Result<Checks> {
     let Tasks { tasks, .. } = reader.tasks(path, reply_tokens)?;
     let readings = readings(reader, path, reply_tokens)?;
-    let mut random = Random::named(seed, "checks");
+    let (mut random, total) = (Random::named(seed, "checks"), readings.len());
     let mut checks = Checks::default();
     for (at, (tasks, readings)) in tasks.chunks(CHUNK).zip(readings.chunks(CHUNK)).enumerate() {
         let asked: Vec<&Task> = tasks.iter().collect();
@@ -57,13 +57,8 @@ pub fn make(
                 checks.lines.push(check(reading, answer, is_right));
             }
         }
-        say(&format!(
-            "{} of {}: {} right, {} wrong",
-            at * CHUNK + tasks.len(),
-            readings.len(),
-            checks.right,
-            checks.wrong
-        ));
+        let done = at * CHUNK + tasks.len();
+        say(&format!("{done} of {total}: {} right, {} wrong", checks.right, checks.wrong));
     }
     Ok(checks)
 }
