@@ -10,7 +10,7 @@ use models::adapter::Adapter;
 use random::Random;
 
 use crate::error::Result;
-use crate::examples::{Line, Message, Reader, json_lines};
+use crate::examples::{Line, Message, Reader};
 use crate::reinforce::{Sample, Sampler, Task, Tasks};
 use crate::reward::reward;
 
@@ -27,10 +27,12 @@ pub struct Checks {
     pub lines: Vec<Line>,
     pub right: usize,
     pub wrong: usize,
+    /// Lines left out because they are longer than the longest sequence.
+    pub too_long: usize,
 }
 
 /// Samples `count` answers to each conversation of a file, and adds a check of each different one that is an answer. Lines that
-/// are longer than the reader's longest are left out.
+/// are longer than the reader's longest are left out, and counted.
 ///
 /// # Errors
 /// If the file is no data of conversations, or sampling fails.
@@ -42,39 +44,26 @@ pub fn make(
     (count, reply_tokens, seed): (usize, usize, u64),
     say: &mut dyn FnMut(&str),
 ) -> Result<Checks> {
-    let Tasks { tasks, .. } = reader.tasks(path, reply_tokens)?;
-    let readings = readings(reader, path, reply_tokens)?;
-    let (mut random, total) = (Random::named(seed, "checks"), readings.len());
-    let mut checks = Checks::default();
-    for (at, (tasks, readings)) in tasks.chunks(CHUNK).zip(readings.chunks(CHUNK)).enumerate() {
-        let asked: Vec<&Task> = tasks.iter().collect();
+    let Tasks { tasks, too_long, .. } = reader.tasks(path, reply_tokens)?;
+    let mut random = Random::named(seed, "checks");
+    let mut checks = Checks { too_long, ..Checks::default() };
+    for (at, chunk) in tasks.chunks(CHUNK).enumerate() {
+        let asked: Vec<&Task> = chunk.iter().collect();
         let replies = sampler.sample(adapter.clone(), &asked, count, random.bits())?;
-        for ((task, reading), replies) in tasks.iter().zip(readings).zip(&replies) {
-            checks.lines.push(Line::Chat { messages: reading.clone() });
+        for (task, replies) in chunk.iter().zip(&replies) {
+            checks.lines.push(conversation(task, [("assistant", task.wanted.as_str())]));
             for answer in answers(replies) {
                 let is_right = is_right(answer, &task.wanted);
                 *(if is_right { &mut checks.right } else { &mut checks.wrong }) += 1;
-                checks.lines.push(check(reading, answer, is_right));
+                let verdict = if is_right { reading::RIGHT } else { reading::WRONG };
+                let turns = [("assistant", answer), ("user", reading::CHECK), ("assistant", verdict)];
+                checks.lines.push(conversation(task, turns));
             }
         }
-        let done = at * CHUNK + tasks.len();
+        let (done, total) = (at * CHUNK + chunk.len(), tasks.len());
         say(&format!("{done} of {total}: {} right, {} wrong", checks.right, checks.wrong));
     }
     Ok(checks)
-}
-
-/// The conversations of the tasks of a file.
-fn readings(reader: &Reader<'_>, path: &Path, reply_tokens: usize) -> Result<Vec<Vec<Message>>> {
-    let mut readings = Vec::new();
-    json_lines(path, |line: Line| {
-        let prompt = reader.example(&line)?.answer.start;
-        match line {
-            Line::Chat { messages } if prompt + reply_tokens <= reader.longest => readings.push(messages),
-            _ => {}
-        }
-        Ok(())
-    })?;
-    Ok(readings)
 }
 
 /// The different answers among replies. "Not in the documents." is not one.
@@ -103,13 +92,12 @@ fn is_right(answer: &str, wanted: &str) -> bool {
     wanted != reading::NOT_FOUND && (holds || reward(answer, wanted) >= RIGHT)
 }
 
-fn check(reading: &[Message], answer: &str, is_right: bool) -> Line {
-    let turn = |role: &str, content: &str| Message { role: role.into(), content: content.into() };
-    let verdict = if is_right { reading::RIGHT } else { reading::WRONG };
-    let asked = reading.split_last().map_or(reading, |(_, asked)| asked);
-    let mut messages = asked.to_vec();
-    messages.extend([turn("assistant", answer), turn("user", reading::CHECK), turn("assistant", verdict)]);
-    Line::Chat { messages }
+/// A task's prompt, continued by these turns.
+fn conversation<const N: usize>(task: &Task, turns: [(&str, &str); N]) -> Line {
+    let asked = task.prompt.messages();
+    let asked = asked.iter().map(|message| (message.role.as_str(), message.content.as_str()));
+    let turn = |(role, content): (&str, &str)| Message { role: role.into(), content: content.into() };
+    Line::Chat { messages: asked.chain(turns).map(turn).collect() }
 }
 
 #[cfg(test)]

@@ -151,6 +151,7 @@ fn answers_are_checked_in_the_turn_after_their_reading() {
     let reader = tiny.reader();
     let made = checks::make(&reader, &path, &mut Fixed, &adapter, (2, REPLY_TOKENS, 1), &mut |_| {}).unwrap();
     assert_eq!((made.lines.len(), made.right, made.wrong), (6, 2, 2), "the long prompt is left out");
+    assert_eq!(made.too_long, 1);
     let contents: Vec<Vec<String>> = made.lines.iter().map(contents).collect();
     let checked = |question: &str, answer: &str, verdict: &str| {
         ["Be short.", question, answer, reading::CHECK, verdict].map(str::to_owned).to_vec()

@@ -49,6 +49,13 @@ pub(crate) fn checks(args: &ChecksArgs) -> anyhow::Result<()> {
     let say = &mut |line: &str| println!("{line}");
     let made = checks::make(&reader, &args.data, &mut sampler, &adapter, sampling, say)?;
     forms::write(&args.out, &made.lines)?;
-    println!("{} examples: checks of {} right answers and {} wrong ones", made.lines.len(), made.right, made.wrong);
+    println!(
+        "{} examples: checks of {} right answers and {} wrong ones; {} lines left out as longer than {}",
+        made.lines.len(),
+        made.right,
+        made.wrong,
+        made.too_long,
+        args.longest
+    );
     Ok(())
 }
