@@ -15,11 +15,11 @@ use launch::output::{Log, print_line};
 use launch::preloaded::PreloadedModels;
 use launch::{Backend, corpus_adapter, home, pdf_child, prefixes_need_local_engine};
 use models::KvPrecision;
-use server::{Config, Keys, KeysError, KeysFile, LoadModels, Refused, Server};
+use server::{Config, Keys, KeysError, KeysFile, LoadModels, ModelMemory, Refused, Server};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::args::{Keys as KeysCommand, LoadChoice, Mcp, Serve};
-use crate::shelf::{LocalModels, refused};
+use crate::shelf::{LocalModels, memory, refused};
 
 /// Threads for socket I/O: the other cores are for the models.
 const SOCKET_THREADS: usize = 2;
@@ -143,8 +143,8 @@ fn server(models: &ModelFlags, endpoint: &EndpointFlags, config: Config, global:
 struct Preloaded(PreloadedModels);
 
 impl server::Preloaded for Preloaded {
-    fn models(&self) -> Vec<(String, u64)> {
-        self.0.models()
+    fn models(&self) -> Vec<(String, ModelMemory)> {
+        self.0.models().into_iter().map(|(name, bytes)| (name, memory(bytes))).collect()
     }
 
     fn unload(&self, model: usize) -> Result<(), Refused> {

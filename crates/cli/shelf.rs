@@ -11,13 +11,14 @@ use launch::failure::{hint_of, in_one_line};
 use launch::flags::GlobalFlags;
 use launch::memory_budget;
 use launch::one_model::OneModel;
+use launch::plan::ModelBytes;
 use models::Quantisation;
 use models::fetch::{
     FetchOptions, Fetched, Progress, Receipt, Resolved, State, fetch, fetch_named, list, list_named, locate,
     locate_named, remove, remove_named, resolve,
 };
 use models::manifest::{Kind, Role};
-use server::{Given, Preset, PullProgress, Refused, Shelf, ShelfModel};
+use server::{Given, ModelMemory, Preset, PullProgress, Refused, Shelf, ShelfModel};
 
 use crate::model_names::{BLOBS, Named, Names};
 
@@ -39,7 +40,7 @@ pub struct LocalModels {
 struct Inspected {
     stamp: Option<(SystemTime, u64)>,
     context_tokens: usize,
-    memory_bytes: u64,
+    memory: ModelMemory,
     details: ModelDetails,
 }
 
@@ -75,7 +76,7 @@ impl LocalModels {
                 kind: if is_language { "language" } else { "embedding" },
                 context_tokens: manifest.context_tokens,
                 download_bytes: variant.files.iter().map(|file| file.bytes).sum(),
-                memory_bytes: variant.memory_mib << 20,
+                memory: ModelMemory::undivided(variant.memory_mib << 20),
                 licence: manifest.licence.clone(),
                 here: listed.state != State::Absent,
                 digest: digest.unwrap_or_default(),
@@ -94,7 +95,7 @@ impl LocalModels {
                 name: named.name.to_string(),
                 kind: named.kind,
                 download_bytes: Some(bytes),
-                memory_bytes: bytes,
+                memory: ModelMemory::undivided(bytes),
                 licence: named.receipt.licence.clone().unwrap_or_default(),
                 here: true,
                 digest: digest_of(&named.receipt).unwrap_or_default(),
@@ -130,8 +131,8 @@ impl LocalModels {
             return model;
         }
         match fetched.and_then(|fetched| self.inspect(typed, &fetched)) {
-            Some(Inspected { context_tokens, memory_bytes, details, .. }) => {
-                model = ShelfModel { context_tokens, memory_bytes, details, ..model };
+            Some(Inspected { context_tokens, memory, details, .. }) => {
+                model = ShelfModel { context_tokens, memory, details, ..model };
             }
             None => model.here = false,
         }
@@ -159,8 +160,8 @@ impl LocalModels {
             template: source.labels.template,
             ..ModelDetails::default()
         };
-        let memory_bytes = model.memory_bytes(footprint);
-        let found = Inspected { stamp, context_tokens: footprint.context, memory_bytes, details };
+        let memory = memory(model.memory(footprint));
+        let found = Inspected { stamp, context_tokens: footprint.context, memory, details };
         inspected.insert(typed.to_owned(), found.clone());
         Some(found)
     }
@@ -171,6 +172,11 @@ impl LocalModels {
         let file = file.map(|(_, path)| path.to_string_lossy().into_owned());
         file.or_else(|| self.names.all().remove(name).map(|named| named.of)).or_else(|| self.fetchable(name))
     }
+}
+
+/// What a model takes, as the server reckons with it.
+pub fn memory(ModelBytes { whole, least }: ModelBytes) -> ModelMemory {
+    ModelMemory { whole, least }
 }
 
 /// The digest of the first file of weights.

@@ -136,11 +136,15 @@ fn working_set(_: &Device) -> Option<u64> {
     None
 }
 
-/// Memory that models can use now on the device that the flags name; `None` if the system does not report it.
+/// Memory that models can use now on the devices that the flags name; `None` if the system does not report it.
 pub fn free_for(flags: &GlobalFlags) -> Option<u64> {
     match flags.gpu() {
         Gpu::None => free_bytes(),
-        Gpu::Auto | Gpu::Numbers(_) => free_on_gpu(&Computing::of(flags).ok()?.device),
+        Gpu::Auto | Gpu::Numbers(_) => {
+            let Computing { device, gpus, .. } = Computing::of(flags).ok()?;
+            let first = free_on_gpu(&device)?;
+            gpus.iter().skip(1).try_fold(first, |sum, gpu| Some(sum.saturating_add(free_on_gpu(gpu)?)))
+        }
     }
 }
 

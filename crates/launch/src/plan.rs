@@ -25,6 +25,15 @@ pub struct Plan<'a> {
     pub memory: u64,
 }
 
+/// Bytes of one model on its device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ModelBytes {
+    /// All of it.
+    pub whole: u64,
+    /// The smallest part with which a GPU can share it with the CPU; as many if it is not divided.
+    pub least: u64,
+}
+
 /// Where models run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {

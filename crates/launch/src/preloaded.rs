@@ -11,7 +11,8 @@ use crate::fetching::path_of;
 use crate::flags::{GlobalFlags, ModelFlags};
 use crate::loader::{default_kv_tokens, precision_of};
 use crate::memory_budget::{self, Loading};
-use crate::plan::{Place, Plan};
+use crate::plan::{ModelBytes, Place, Plan};
+use crate::split::Placement;
 
 /// The language models of an engine, by index.
 pub struct PreloadedModels {
@@ -53,12 +54,17 @@ impl PreloadedModels {
     }
 
     /// The names of the models, with the bytes that each takes.
-    pub fn models(&self) -> Vec<(String, u64)> {
+    pub fn models(&self) -> Vec<(String, ModelBytes)> {
         let bytes = |(name, footprint): &(String, Footprint)| {
             let footprint = if self.is_cpu { *footprint } else { footprint.on_gpu() };
             let models = &[(name.clone(), footprint)];
             let (kv_tokens, kv) = (self.kv_tokens, self.global.kv.into());
-            Plan { models, embedder: None, kv_tokens, kv, place: self.place, memory: 0 }.needed()
+            let whole = Plan { models, embedder: None, kv_tokens, kv, place: self.place, memory: 0 }.needed();
+            let least = match self.place {
+                Place::Shared => whole,
+                Place::Gpu => Placement::least_bytes(&footprint, kv_tokens, kv).min(whole),
+            };
+            ModelBytes { whole, least }
         };
         self.footprints.iter().map(|model| (model.0.clone(), bytes(model))).collect()
     }

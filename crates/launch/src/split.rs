@@ -49,13 +49,19 @@ pub struct Placement {
 }
 
 impl Placement {
+    /// Bytes of the smallest share of a model that a GPU can have: the head and a layer.
+    pub fn least_bytes(model: &Footprint, kv_tokens: usize, kv: KvPrecision) -> u64 {
+        let layer_bytes = model.layer_bytes.saturating_add(layer_kv_bytes(model, kv_tokens, kv));
+        (GPU_OVERHEAD + workspace_bytes(model) + head_bytes(model)).saturating_add(layer_bytes)
+    }
+
     /// Places a model on GPUs with `free` bytes, each with as many layers as fit, and the rest on the CPU. None if the last GPU
     /// has no room for the head and a layer.
     pub fn of(model: &Footprint, kv_tokens: usize, kv: KvPrecision, free: &[u64]) -> Option<Placement> {
         let shape = model.shape;
-        let layer_kv = kv.bytes(model.kv_bytes_per_token).saturating_mul(kv_tokens as u64) / shape.layers as u64;
+        let layer_kv = layer_kv_bytes(model, kv_tokens, kv);
         let layer_bytes = model.layer_bytes.saturating_add(layer_kv);
-        let head_bytes = if shape.tied { model.dense_table_bytes() } else { model.head_bytes };
+        let head_bytes = head_bytes(model);
         let workspace_bytes = workspace_bytes(model);
         let mut rest = shape.layers;
         let mut shares = Vec::new();
@@ -163,6 +169,16 @@ pub fn held(part: &Part) -> String {
     [table, layers, head].into_iter().flatten().collect::<Vec<_>>().join(" + ")
 }
 
+/// Keys and values of one layer.
+fn layer_kv_bytes(model: &Footprint, kv_tokens: usize, kv: KvPrecision) -> u64 {
+    kv.bytes(model.kv_bytes_per_token).saturating_mul(kv_tokens as u64) / model.shape.layers as u64
+}
+
+/// The output matrix on a GPU.
+fn head_bytes(model: &Footprint) -> u64 {
+    if model.shape.tied { model.dense_table_bytes() } else { model.head_bytes }
+}
+
 fn workspace_bytes(model: &Footprint) -> u64 {
     let Config { step_tokens, max_running, max_draft_tokens, .. } = Config::on_gpu();
     let logits = (max_running + max_draft_tokens) * model.shape.vocab * size_of::<f32>();
@@ -243,7 +259,15 @@ mod tests {
             refused.contains("of qwen2.5-14b needed on the CPU") && refused.contains("512.00 MiB free"),
             "{refused}"
         );
-        assert_eq!(Placement::of(&model, 8192, KvPrecision::F16, &[GIB]), None, "too small for the head and a layer");
+        let least = Placement::least_bytes(&model, 8192, KvPrecision::F16);
+        assert!(least > GIB, "{least}");
+        assert_eq!(
+            Placement::of(&model, 8192, KvPrecision::F16, &[least - 1]),
+            None,
+            "no room for the head and a layer"
+        );
+        let smallest = Placement::of(&model, 8192, KvPrecision::F16, &[least]).unwrap();
+        assert_eq!(smallest.cpu_layers(), 47, "{smallest}");
         assert_eq!(Placement::of(&model, 8192, KvPrecision::F16, &[]), None);
         let small = footprint("qwen2.5-7b-instruct", "q4_k_m");
         let placed = Placement::of(&small, 8192, KvPrecision::F16, &[8 * GIB]).unwrap();

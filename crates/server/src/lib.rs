@@ -60,6 +60,6 @@ pub use config::{Config, LoadModels};
 pub use error::{Result, ServerError};
 pub use keys::{Keys, KeysError, KeysFile};
 pub use loading::KeepAlive;
-pub use pulling::{Given, Preloaded, Preset, PullProgress, Refused, Shelf, ShelfModel};
+pub use pulling::{Given, ModelMemory, Preloaded, Preset, PullProgress, Refused, Shelf, ShelfModel};
 pub use serve::Server;
 pub use uploads::delete_uploads_of;

@@ -60,8 +60,8 @@ pub trait Shelf: fmt::Debug + Send + Sync {
 
 /// The language models that the server was started with. They are unloaded and loaded again; what callers know of them stays.
 pub trait Preloaded: fmt::Debug + Send + Sync {
-    /// Their names, with the bytes that each takes.
-    fn models(&self) -> Vec<(String, u64)>;
+    /// Their names, with the memory that each takes.
+    fn models(&self) -> Vec<(String, ModelMemory)>;
 
     /// Gives the memory of the model of this index back. Blocks until it is free.
     ///
@@ -76,6 +76,22 @@ pub trait Preloaded: fmt::Debug + Send + Sync {
     fn load(&self, model: usize) -> Result<(), Refused>;
 }
 
+/// What a model takes of the memory of its device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ModelMemory {
+    /// Bytes of weights and a usual KV cache.
+    pub whole: u64,
+    /// Bytes of the smallest part with which a GPU can share it with the CPU; as many if it is not divided.
+    pub least: u64,
+}
+
+impl ModelMemory {
+    /// Of a model that is not divided.
+    pub fn undivided(bytes: u64) -> ModelMemory {
+        ModelMemory { whole: bytes, least: bytes }
+    }
+}
+
 /// A model of the shelf.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct ShelfModel {
@@ -84,8 +100,8 @@ pub struct ShelfModel {
     pub kind: &'static str,
     pub context_tokens: usize,
     pub download_bytes: Option<u64>,
-    /// Memory of weights and a usual KV cache.
-    pub memory_bytes: u64,
+    #[serde(skip)]
+    pub memory: ModelMemory,
     pub licence: String,
     /// Whether it is on this disk.
     pub here: bool,

@@ -17,7 +17,7 @@ use crate::body::Body;
 use crate::error::{Result, ServerError};
 use crate::loading::{KeepAlive, Presence, Resident, Room};
 use crate::openai::names;
-use crate::pulling::{PullProgress, Shelf, ShelfModel};
+use crate::pulling::{ModelMemory, PullProgress, Shelf, ShelfModel};
 use crate::stream::{Framing, Sink, respond};
 use crate::tenant::{CurrentTenant, Tenant};
 use crate::time::rfc3339;
@@ -73,9 +73,11 @@ fn line(app: &App, model: &ShelfModel, room: &Room) -> Value {
     let stays = matches!(presence, Some(Presence::Always)) || presence.is_some() && !app.loads_models();
     line["loaded"] = (stays || status.is_some()).into();
     line["stays"] = stays.into();
-    let within = |room: u64| model.memory_bytes <= room;
-    line["fits"] = room.free.map(within).into();
-    line["fits_after_unloading"] = room.free.map(|free| within(free.saturating_add(room.idle))).into();
+    let ModelMemory { whole, least } = model.memory;
+    line["memory_bytes"] = whole.into();
+    line["fits"] = room.free.map(|free| whole <= free).into();
+    // A GPU may share it with the CPU then.
+    line["fits_after_unloading"] = room.free.map(|free| least <= free.saturating_add(room.idle)).into();
     if let Some(status) = status {
         line["in_use"] = status.in_use.into();
         line["expires_at"] = status.expires_in.map(|time| rfc3339((since_1970() + time).as_secs())).into();

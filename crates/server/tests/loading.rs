@@ -10,7 +10,8 @@ use std::time::Duration;
 use calls::{Agent, BoxFuture, Call, CallError, Caller, ModelDetails, ModelInfo, Reply, Sampling, Scripted, Tokens};
 use serde_json::{Value, json};
 use server::{
-    Config, Given, KeepAlive, Keys, KeysFile, LoadModels, Preloaded, Preset, PullProgress, Refused, Shelf, ShelfModel,
+    Config, Given, KeepAlive, Keys, KeysFile, LoadModels, ModelMemory, Preloaded, Preset, PullProgress, Refused, Shelf,
+    ShelfModel,
 };
 use tempfile::TempDir;
 
@@ -109,7 +110,7 @@ impl Shelf for Machine {
             name: name.to_owned(),
             kind: "language",
             context_tokens: CONTEXT_TOKENS,
-            memory_bytes: gib * GIB,
+            memory: ModelMemory::undivided(gib * GIB),
             here: true,
             digest: "cd".repeat(32),
             details: ModelDetails { bytes: 3 * GIB, family: "llama".into(), ..ModelDetails::default() },
@@ -127,6 +128,7 @@ impl Shelf for Machine {
         ]
         .map(|(name, gib)| model(name, gib))
         .into();
+        models.push(ShelfModel { memory: ModelMemory { whole: 16 * GIB, least: 5 * GIB }, ..model("divided", 0) });
         let aliases = self.aliases.lock().expect("no thread panics").clone();
         let presets = self.presets.lock().expect("no thread panics").clone();
         models.extend(aliases.into_iter().map(|(name, of)| {
@@ -293,6 +295,30 @@ fn the_least_recently_used_idle_model_makes_room() {
     assert_eq!(failed.refused(500, "load_failed"), "the model `broken` cannot be loaded: a tensor is missing");
     assert_eq!(failed.json()["error"]["hint"], "fetch it again");
     assert_eq!(said(&chat(&host, "three")), "three:q4", "the others run on");
+}
+
+#[test]
+fn a_model_that_is_divided_gets_what_idle_ones_leave() {
+    let machine = Machine::new();
+    let host = host(&machine, KeepAlive::Forever);
+    chat(&host, "one");
+    let stream = stream(&host, "slow");
+    thread::scope(|scope| {
+        let gate = machine.closed();
+        let asked = scope.spawn(|| chat(&host, "divided"));
+        eventually("the idle one has left", || machine.resident() == 1);
+        drop(gate);
+        assert_eq!(said(&asked.join().expect("it is answered")), "divided");
+    });
+    let models = host.get("/api/ps").json()["models"].take();
+    let divided = models.as_array().expect("models").iter().find(|model| model["name"] == "divided:latest").cloned();
+    assert_eq!(divided.expect("it is loaded")["size"], 6 * GIB, "what the one in use leaves");
+    drop(stream);
+    let shelf = host.get("/v1/shelf").json();
+    let listed = shelf["models"].as_array().expect("models").iter().find(|model| model["name"] == "divided");
+    let listed = listed.expect("it is listed");
+    assert_eq!((&listed["memory_bytes"], &listed["fits"]), (&json!(16 * GIB), &json!(false)));
+    assert_eq!(listed["fits_after_unloading"], true);
 }
 
 #[test]
@@ -703,8 +729,8 @@ impl Start {
 }
 
 impl Preloaded for Start {
-    fn models(&self) -> Vec<(String, u64)> {
-        vec![("scripted".to_owned(), 4 * GIB)]
+    fn models(&self) -> Vec<(String, ModelMemory)> {
+        vec![("scripted".to_owned(), ModelMemory::undivided(4 * GIB))]
     }
 
     fn unload(&self, model: usize) -> Result<(), Refused> {

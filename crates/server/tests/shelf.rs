@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use calls::Caller;
 use serde_json::json;
-use server::{Given, Keys, KeysFile, Preset, PullProgress, Refused, Shelf, ShelfModel};
+use server::{Given, Keys, KeysFile, ModelMemory, Preset, PullProgress, Refused, Shelf, ShelfModel};
 
 use crate::host::{Host, says};
 
@@ -24,7 +24,7 @@ impl Shelf for Three {
             kind: "language",
             context_tokens: 8192,
             download_bytes: Some(gib << 30),
-            memory_bytes: gib << 30,
+            memory: ModelMemory::undivided(gib << 30),
             licence: "Apache-2.0".to_owned(),
             here,
             ..ShelfModel::default()

@@ -26,7 +26,7 @@ use uses::Uses;
 use crate::blocking::run_blocking;
 use crate::config::Config;
 use crate::error::{Result, ServerError};
-use crate::pulling::{Shelf, ShelfModel};
+use crate::pulling::{ModelMemory, Shelf, ShelfModel};
 use crate::status;
 
 /// A loaded model.
@@ -34,7 +34,7 @@ use crate::status;
 pub(crate) struct Resident {
     pub name: String,
     pub caller: Arc<dyn Caller>,
-    /// What the planner reckons with.
+    /// What the planner reckons with: bytes on its device.
     pub memory_bytes: u64,
     uses: Arc<Uses>,
 }
@@ -139,13 +139,13 @@ impl Residents {
             if let Some(begun) = begin() {
                 return Ok(Some(begun));
             }
-            let (name, needed) = self.preloaded.described(index);
-            self.make_room(&name, needed).await?;
+            let (name, memory) = self.preloaded.described(index);
+            let memory_bytes = self.make_room(&name, memory).await?;
             let preloaded = Arc::clone(&self.preloaded);
             // The load continues if the client disconnects.
             let load = move || {
                 let _turn = turn;
-                preloaded.load(index)
+                preloaded.load(index, memory_bytes)
             };
             run_blocking(load).await?;
         }
@@ -211,7 +211,7 @@ impl Residents {
             Ok(())
         })
         .await?;
-        self.make_room(&model.name, model.memory_bytes).await?;
+        let memory_bytes = self.make_room(&model.name, model.memory).await?;
         let this = Arc::clone(self);
         // The load continues if the client disconnects.
         let loading = tokio::spawn(async move {
@@ -225,7 +225,7 @@ impl Residents {
             let caller = run_blocking(load).await?;
             tracing::info!(model = model.name, seconds = started.elapsed().as_secs_f64(), "loaded a model");
             let uses = Uses::new(this.keep_alive);
-            let resident = Resident { name: model.name, caller, memory_bytes: model.memory_bytes, uses };
+            let resident = Resident { name: model.name, caller, memory_bytes, uses };
             let begun = resident.uses.begin(keep_alive, this.changes.clone());
             this.lock().push(resident.clone());
             Ok((resident, begun))
@@ -234,32 +234,35 @@ impl Residents {
     }
 
     /// Unloads idle models, the least recently used first and those of the start last, until a model fits; waits for models
-    /// in use if that is what it takes.
-    async fn make_room(&self, model: &str, needed: u64) -> Result<()> {
+    /// in use if that is what it takes. One that would not fit whole even then, but can be divided, gets what the idle ones
+    /// leave. Returns the bytes that it takes.
+    async fn make_room(&self, model: &str, memory: ModelMemory) -> Result<u64> {
+        let ModelMemory { whole, least } = memory;
         let mut changes = self.changes.subscribe();
         loop {
             let leaving = self.leaving.lock().await;
-            let Some(shelf) = self.shelf.clone() else { return Ok(()) };
+            let Some(shelf) = self.shelf.clone() else { return Ok(whole) };
             let mut callers: Vec<Arc<dyn Caller>> = self.all().into_iter().map(|resident| resident.caller).collect();
             callers.push(Arc::clone(&self.fixed));
             let free = run_blocking(move || {
                 Ok(shelf.free_bytes().map(|free| free.saturating_sub(callers.iter().map(promised).sum())))
             });
             // What the system does not say the load itself finds out.
-            let Some(free) = free.await? else { return Ok(()) };
-            if needed <= free {
-                return Ok(());
+            let Some(free) = free.await? else { return Ok(whole) };
+            if whole <= free {
+                return Ok(whole);
             }
             let on_demand: u64 = self.lock().iter().map(|resident| resident.memory_bytes).sum();
-            let unloadable = on_demand + self.preloaded.bytes(false);
-            if needed > free.saturating_add(unloadable) {
-                let model = model.to_owned();
-                return Err(ServerError::NoRoom { model, needed, free: free.saturating_add(unloadable) });
+            let most = free.saturating_add(on_demand + self.preloaded.bytes(false));
+            if least > most {
+                return Err(ServerError::NoRoom { model: model.to_owned(), needed: least, free: most });
             }
             if let Some(idle) = self.take_oldest_idle() {
                 self.give_back(idle).await?;
             } else if let Some(idle) = self.preloaded.oldest_idle() {
                 self.release_preloaded(idle).await?;
+            } else if whole > most && least <= free {
+                return Ok(free);
             } else {
                 drop(leaving);
                 drop(changes.changed().await);

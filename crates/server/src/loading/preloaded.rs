@@ -10,7 +10,7 @@ use super::Presence;
 use super::keep_alive::KeepAlive;
 use super::uses::{Use, Uses};
 use crate::error::{Result, ServerError};
-use crate::pulling::Preloaded;
+use crate::pulling::{ModelMemory, Preloaded};
 
 /// The models by index.
 pub(super) struct PreloadedModels {
@@ -20,6 +20,8 @@ pub(super) struct PreloadedModels {
 
 struct Model {
     name: String,
+    memory: ModelMemory,
+    /// What it takes now, if it is loaded.
     memory_bytes: u64,
     uses: Arc<Uses>,
     /// False from the moment at which it begins to leave until it is loaded again.
@@ -29,9 +31,9 @@ struct Model {
 impl PreloadedModels {
     /// All of them are loaded.
     pub fn new(source: Option<Arc<dyn Preloaded>>) -> Arc<PreloadedModels> {
-        let model = |(name, memory_bytes)| {
+        let model = |(name, memory): (String, ModelMemory)| {
             let uses = Uses::new(KeepAlive::Forever);
-            Model { name, memory_bytes, uses, is_loaded: true }
+            Model { name, memory, memory_bytes: memory.whole, uses, is_loaded: true }
         };
         let models = source.iter().flat_map(|source| source.models()).map(model).collect();
         Arc::new(PreloadedModels { source, models: Mutex::new(models) })
@@ -53,10 +55,10 @@ impl PreloadedModels {
         Some(model.uses.begin(keep_alive, changes))
     }
 
-    /// Name and bytes of a model.
-    pub fn described(&self, index: usize) -> (String, u64) {
+    /// Name and memory of a model.
+    pub fn described(&self, index: usize) -> (String, ModelMemory) {
         let model = &self.lock()[index];
-        (model.name.clone(), model.memory_bytes)
+        (model.name.clone(), model.memory)
     }
 
     /// Whether a model of the start is in memory.
@@ -122,18 +124,18 @@ impl PreloadedModels {
         Ok(())
     }
 
-    /// Loads a model again, to stay. Blocks until it is loaded.
+    /// Loads a model again, to stay, where it takes these bytes. Blocks until it is loaded.
     ///
     /// # Errors
     /// [`ServerError::Load`].
-    pub fn load(&self, index: usize) -> Result<()> {
+    pub fn load(&self, index: usize, memory_bytes: u64) -> Result<()> {
         let Some(source) = &self.source else { return Ok(()) };
         let (name, _) = self.described(index);
         let started = Instant::now();
         source.load(index).map_err(|(message, hint)| ServerError::Load { model: name.clone(), message, hint })?;
         tracing::info!(model = name, seconds = started.elapsed().as_secs_f64(), "loaded a model of the start again");
         let model = &mut self.lock()[index];
-        model.is_loaded = true;
+        (model.is_loaded, model.memory_bytes) = (true, memory_bytes);
         model.uses = Uses::new(KeepAlive::Forever);
         Ok(())
     }
