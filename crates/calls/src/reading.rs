@@ -11,11 +11,6 @@ pub const SYSTEM: &str = "You answer questions from documents. Answer with the f
 /// The answer where the passages hold none.
 pub const NOT_FOUND: &str = "Not in the documents.";
 
-/// The user turn after an answer that asks for its check; the reply is [`RIGHT`] or [`WRONG`].
-pub const CHECK: &str = "Is that the answer to the question? Write yes or no.";
-pub const RIGHT: &str = "yes";
-pub const WRONG: &str = "no";
-
 /// The user turn: passages, each with a line above it (title, or speaker and date; may be empty), then the question.
 pub fn user<'a>(passages: impl IntoIterator<Item = (&'a str, &'a str)>, question: &str) -> String {
     let mut text = String::from("CONTEXT\n");

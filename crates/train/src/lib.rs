@@ -7,7 +7,6 @@
 
 pub mod base;
 pub mod batch;
-pub mod checks;
 pub mod curve;
 pub mod error;
 pub mod examples;

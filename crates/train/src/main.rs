@@ -22,8 +22,6 @@ struct Cli {
 enum Command {
     /// Makes training examples from question-answering items (`*.jsonl.gz`).
     Data(command::data::DataArgs),
-    /// Samples answers to examples of `data` and adds a check of each, right or wrong, to train on.
-    Checks(command::checks::ChecksArgs),
     /// Trains an adapter on given answers; the same command resumes a killed run.
     Run(command::run::RunArgs),
     /// Trains an adapter by rewards of sampled replies (GRPO); the same command resumes a killed run.
@@ -33,7 +31,6 @@ enum Command {
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Data(args) => command::data::data(&args),
-        Command::Checks(args) => command::checks::checks(&args),
         Command::Run(args) => command::run::run(&args),
         Command::Reinforce(args) => command::reinforce::reinforce(&args),
     };

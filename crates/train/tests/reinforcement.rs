@@ -5,16 +5,15 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use calls::{Agent, reading};
+use calls::Agent;
 use candle_core::Device;
 use models::adapter::{Adapter, Projection};
 use models::{Checkpoint, LoadOptions};
 use portable::{Lora, LoraSettings, Network};
 use serde_json::json;
 use train::batch::Pass;
-use train::checks;
 use train::curve;
-use train::examples::{Example, Line, Reader};
+use train::examples::{Example, Reader};
 use train::gradient::{score, zeros};
 use train::lessons::{Learner, Lessons};
 use train::optimiser::{Decay, Settings};
@@ -130,40 +129,6 @@ impl Sampler for Lenient {
         }
         Ok(replies)
     }
-}
-
-/// Gives every prompt the same replies.
-struct Fixed;
-
-impl Sampler for Fixed {
-    fn sample(&mut self, _: Adapter, tasks: &[&Task], _: usize, _: u64) -> train::Result<Vec<Vec<Sample>>> {
-        let sample = |text: &str| Sample { text: text.into(), tokens: Vec::new(), is_whole: true };
-        Ok(vec![["the pizza", "a song"].map(sample).into(); tasks.len()])
-    }
-}
-
-#[test]
-fn answers_are_checked_in_the_turn_after_their_reading() {
-    let tiny = tiny();
-    tiny.tasks("pizza");
-    let path = tiny.folder.path().join("tasks.jsonl");
-    let adapter = Lora::new(tiny.network.spec(), settings(), &Device::Cpu, || 0.5).unwrap().adapter().unwrap();
-    let reader = tiny.reader();
-    let made = checks::make(&reader, &path, &mut Fixed, &adapter, (2, REPLY_TOKENS, 1), &mut |_| {}).unwrap();
-    assert_eq!((made.lines.len(), made.right, made.wrong), (6, 2, 2), "the long prompt is left out");
-    assert_eq!(made.too_long, 1);
-    let contents: Vec<Vec<String>> = made.lines.iter().map(contents).collect();
-    let checked = |question: &str, answer: &str, verdict: &str| {
-        ["Be short.", question, answer, reading::CHECK, verdict].map(str::to_owned).to_vec()
-    };
-    let read = |question: &str| ["Be short.", question, "pizza"].map(str::to_owned).to_vec();
-    let of = |question| [read(question), checked(question, "the pizza", "yes"), checked(question, "a song", "no")];
-    assert_eq!(contents, [of("Where?"), of("When?")].concat());
-}
-
-fn contents(line: &Line) -> Vec<String> {
-    let Line::Chat { messages } = line else { panic!("{line:?} is no conversation") };
-    messages.iter().map(|message| message.content.clone()).collect()
 }
 
 #[test]

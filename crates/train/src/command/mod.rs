@@ -1,6 +1,5 @@
 //! The subcommands, and what those that train have in common.
 
-pub(crate) mod checks;
 pub(crate) mod data;
 pub(crate) mod reinforce;
 pub(crate) mod run;
