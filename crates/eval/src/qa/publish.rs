@@ -23,6 +23,7 @@ pub fn publish(folder: &Path, to: &Path) -> Result<()> {
     let mut manifest = manifest(folder)?;
     // The path of the data is private to this machine.
     manifest.plan.data = manifest.plan.data.file_name().map(Into::into).unwrap_or_default();
+    manifest.run.command.iter_mut().for_each(|word| *word = without_folders(word));
     let (_, mut report) = read_report(folder)?;
     report.answers.clear();
 
@@ -46,6 +47,13 @@ fn without_texts(line: Line) -> Line {
     question.options.clear();
     citations.iter_mut().for_each(|citation| citation.quote.clear());
     Line::Answered(Box::new(Item { question, citations, ..*item }))
+}
+
+/// The file name of an absolute path; other words as they are.
+fn without_folders(word: &str) -> String {
+    let path = Path::new(word);
+    let name = path.file_name().filter(|_| path.is_absolute());
+    name.map_or_else(|| word.to_owned(), |name| name.to_string_lossy().into_owned())
 }
 
 fn json(value: &impl Serialize, path: &Path) -> Result<String> {

@@ -467,6 +467,10 @@ fn what_is_published_of_a_run_has_no_word_of_its_data() {
     let plan = plan("locomo", files.path("locomo.json"), &["gam", "rag"]);
     let folder = QaFolder::create(&files.path("run"), &plan).unwrap();
     run(&folder, &plan, &Rule::new(beach, usize::MAX)).unwrap();
+    let path = folder.path().join("manifest.json");
+    let mut manifest: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    manifest["command"] = json!(["memlocal-bench", "qa", "--data", files.path("locomo.json")]);
+    fs::write(&path, manifest.to_string()).unwrap();
     let shown = files.path("shown");
     publish(folder.path(), &shown).unwrap();
     assert!(matches!(publish(folder.path(), &shown), Err(Error::Occupied { .. })));
@@ -488,6 +492,8 @@ fn what_is_published_of_a_run_has_no_word_of_its_data() {
             assert!(!text.contains(word), "{name} has `{word}`");
         }
     }
+    let published: Value = serde_json::from_slice(&fs::read(shown.join("manifest.json")).unwrap()).unwrap();
+    assert_eq!(published["command"], json!(["memlocal-bench", "qa", "--data", "locomo.json"]));
     let left_out: Value = serde_json::from_slice(&fs::read(shown.join("left-out.json")).unwrap()).unwrap();
     assert_eq!(left_out[0]["name"], "transcript.jsonl");
     // Without gold answers every score would be 0.
