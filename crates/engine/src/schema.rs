@@ -355,7 +355,10 @@ mod tests {
             all(json!({ "not": { "type": ["object", "array"] } })),
             json!({ "type": ["null", "boolean", "number", "string"] })
         );
-        assert_eq!(all(json!({ "not": { "required": ["a"] } })), json!({ "properties": { "a": false } }));
+        assert_eq!(
+            all(json!({ "not": { "required": ["a"] } })),
+            json!({ "type": "object", "properties": { "a": false } })
+        );
         assert_eq!(
             all(json!({ "propertyNames": { "pattern": "^x" }, "additionalProperties": { "type": "null" } })),
             json!({ "patternProperties": { "^x": { "type": "null" } }, "additionalProperties": false })

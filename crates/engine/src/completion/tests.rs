@@ -382,3 +382,11 @@ fn a_format_without_a_valid_reply_is_refused() {
     );
     assert!(refused(json!({ "const": 1, "not": { "minimum": 0 } })).contains("/not"));
 }
+
+/// Found by random schemas, round 1003929.
+#[test]
+fn only_an_object_can_lack_a_required_key() {
+    let bench = Bench::new();
+    assert_eq!(bench.shortest(&json!({ "not": { "required": ["b"] } })), "{}");
+    assert!(bench.grammar(&json!({ "type": "array", "not": { "required": ["b"] } })).is_err());
+}

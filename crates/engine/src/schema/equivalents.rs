@@ -67,8 +67,9 @@ pub(crate) fn complement(schema: &Value) -> Option<Value> {
     match (key.as_str(), value) {
         ("type", Value::String(name)) => without(&[name.as_str()]),
         ("type", Value::Array(names)) => without(&names.iter().filter_map(Value::as_str).collect::<Vec<_>>()),
+        // A value of another type has what is required of objects.
         ("required", Value::Array(names)) if names.len() == 1 => {
-            Some(json!({ "properties": { names[0].as_str()?: false } }))
+            Some(json!({ "type": "object", "properties": { names[0].as_str()?: false } }))
         }
         _ => None,
     }
