@@ -372,8 +372,8 @@ fn junk_headers(request: &mut Request, random: &mut Random) {
     }
 }
 
-/// Sends a request; returns the status of the response, 0 if there is none.
-fn send(host: &Host, request: &Request) -> u16 {
+/// Sends a request; returns the status of the response, 0 if there is none, and its text.
+fn send(host: &Host, request: &Request) -> (u16, String) {
     let mut stream = TcpStream::connect(host.address).expect("the server listens");
     stream.set_read_timeout(Some(Duration::from_mins(1))).expect("a socket can have a time limit");
     let length = (request.body.len() + request.missing_bytes).to_string();
@@ -397,8 +397,8 @@ fn send(host: &Host, request: &Request) -> u16 {
             "no end: {error}"
         );
     }
-    let head = String::from_utf8_lossy(&answer);
-    head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0)
+    let text = String::from_utf8_lossy(&answer).into_owned();
+    (text.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0), text)
 }
 
 #[test]
@@ -429,11 +429,11 @@ fn ten_thousand_malformed_requests() {
                 let mut rounds = part_of_rounds(REQUESTS, part, THREADS);
                 for number in &mut rounds {
                     let request = spoilt(&mut Random::new(number));
-                    let status = send(host, &request);
+                    let (status, answer) = send(host, &request);
                     let answered = (200..500).contains(&status) || (status == 0 && !request.framed);
                     let shown = String::from_utf8_lossy(&request.body[..request.body.len().min(300)]).into_owned();
                     let path = String::from_utf8_lossy(&request.path).into_owned();
-                    assert!(answered, "request {number}, {path:.60}: {status}: {shown}");
+                    assert!(answered, "request {number}, {path:.60}: {shown}: {answer:.2000}");
                 }
                 sent.fetch_add(rounds.done(), Ordering::SeqCst);
             });
