@@ -49,11 +49,12 @@ fn without_texts(line: Line) -> Line {
     Line::Answered(Box::new(Item { question, citations, ..*item }))
 }
 
-/// The file name of an absolute path; other words as they are.
+/// The file name of an absolute path, also behind `NAME=`; other words as they are.
 fn without_folders(word: &str) -> String {
-    let path = Path::new(word);
+    let (key, value) = word.split_at(word.find('=').map_or(0, |at| at + 1));
+    let path = Path::new(value);
     let name = path.file_name().filter(|_| path.is_absolute());
-    name.map_or_else(|| word.to_owned(), |name| name.to_string_lossy().into_owned())
+    name.map_or_else(|| word.to_owned(), |name| format!("{key}{}", name.to_string_lossy()))
 }
 
 fn json(value: &impl Serialize, path: &Path) -> Result<String> {

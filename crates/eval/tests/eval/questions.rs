@@ -469,7 +469,8 @@ fn what_is_published_of_a_run_has_no_word_of_its_data() {
     run(&folder, &plan, &Rule::new(beach, usize::MAX)).unwrap();
     let path = folder.path().join("manifest.json");
     let mut manifest: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
-    manifest["command"] = json!(["memlocal-bench", "qa", "--data", files.path("locomo.json")]);
+    let adapter = format!("reader={}", files.path("adapter").display());
+    manifest["command"] = json!(["memlocal-bench", "qa", "--data", files.path("locomo.json"), "--adapter", adapter]);
     fs::write(&path, manifest.to_string()).unwrap();
     let shown = files.path("shown");
     publish(folder.path(), &shown).unwrap();
@@ -493,7 +494,10 @@ fn what_is_published_of_a_run_has_no_word_of_its_data() {
         }
     }
     let published: Value = serde_json::from_slice(&fs::read(shown.join("manifest.json")).unwrap()).unwrap();
-    assert_eq!(published["command"], json!(["memlocal-bench", "qa", "--data", "locomo.json"]));
+    assert_eq!(
+        published["command"],
+        json!(["memlocal-bench", "qa", "--data", "locomo.json", "--adapter", "reader=adapter"])
+    );
     let left_out: Value = serde_json::from_slice(&fs::read(shown.join("left-out.json")).unwrap()).unwrap();
     assert_eq!(left_out[0]["name"], "transcript.jsonl");
     // Without gold answers every score would be 0.
