@@ -194,14 +194,27 @@ impl Corpora {
             }
             (found, _) => found?,
         };
-        self.tighten(&folder)?;
+        self.open_found(&name, &folder).map_err(|error| self.or_removed(error, &name, &folder))
+    }
+
+    fn open_found(&self, name: &CorpusName, folder: &Path) -> Result<Corpus> {
+        self.tighten(folder)?;
         let hold = match &self.sharing {
-            Some(sharing) => Some(sharing.reading(&name, &folder)?.ok_or_else(|| self.unknown(&name))?),
+            Some(sharing) => Some(sharing.reading(name, folder)?.ok_or_else(|| self.unknown(name))?),
             None => None,
         };
-        let lock = Lock::reading(&folder, &name)?;
+        let lock = Lock::reading(folder, name)?;
         let database = Database::open_to_read(&folder.join(DATABASE_FILE))?;
-        Corpus::new(name, folder, database, hold, lock)
+        Corpus::new(name.clone(), folder.to_owned(), database, hold, lock)
+    }
+
+    /// The error of opening a corpus; [`Error::UnknownCorpus`] if it was removed meanwhile.
+    fn or_removed(&self, error: Error, name: &CorpusName, folder: &Path) -> Error {
+        let lacks_file = matches!(error, Error::Io { .. } | Error::NotPermitted { .. } | Error::Database { .. });
+        if lacks_file && self.sharing.is_none() && !folder.join(DATABASE_FILE).exists() {
+            return self.unknown(name);
+        }
+        error
     }
 
     /// Opens a corpus for writing, beside any number of readers.
@@ -214,10 +227,13 @@ impl Corpora {
         if self.sharing.is_some() {
             private::folder(&folder).map_err(|source| Error::io(&folder, source))?;
         }
-        self.tighten(&folder)?;
-        let lock = Lock::writing(&folder, &name)?;
-        let hold = self.sharing.as_ref().map(|sharing| sharing.hold(&name)).transpose()?;
-        self.writer(name, folder, lock, hold)
+        let open = || {
+            self.tighten(&folder)?;
+            let lock = Lock::writing(&folder, &name)?;
+            let hold = self.sharing.as_ref().map(|sharing| sharing.hold(&name)).transpose()?;
+            self.writer(name.clone(), folder.clone(), lock, hold)
+        };
+        open().map_err(|error| self.or_removed(error, &name, &folder))
     }
 
     fn writer(&self, name: CorpusName, folder: PathBuf, lock: Lock, hold: Option<Arc<Hold>>) -> Result<Writer> {

@@ -88,10 +88,15 @@ pub fn replace(path: &Path, content: impl AsRef<[u8]>) -> io::Result<()> {
 /// # Errors
 /// Errors of the file system.
 pub fn tighten(path: &Path) -> io::Result<()> {
-    let kind = match fs::symlink_metadata(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        found => found?.file_type(),
-    };
+    match tighten_all(path) {
+        // A folder can be deleted after it was found.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        tightened => tightened,
+    }
+}
+
+fn tighten_all(path: &Path) -> io::Result<()> {
+    let kind = fs::symlink_metadata(path)?.file_type();
     if kind.is_symlink() {
         return Ok(());
     }

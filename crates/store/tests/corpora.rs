@@ -172,6 +172,33 @@ fn a_removed_corpus_is_gone() -> Outcome {
     Ok(())
 }
 
+#[test]
+fn a_corpus_that_is_removed_while_it_is_opened_is_unknown() {
+    let scratch = Scratch::new();
+    let (corpora, folder) = (&scratch.corpora, scratch.folder.path().join("corpora/scratch/cache/a/b"));
+    thread::scope(|scope| {
+        let removed = scope.spawn(|| {
+            // The other thread may have it open.
+            let retry = |change: &dyn Fn() -> store::Result<()>| {
+                while let Err(error) = change() {
+                    assert!(matches!(error, Error::CorpusBusy { .. }), "{error:?}");
+                }
+            };
+            for _ in 0..60 {
+                retry(&|| corpora.create("scratch").map(drop));
+                fs::create_dir_all(&folder).unwrap();
+                retry(&|| corpora.remove("scratch"));
+            }
+        });
+        while !removed.is_finished() {
+            for opened in [corpora.open("scratch").map(drop), corpora.open_writer("scratch").map(drop)] {
+                let expected = matches!(opened, Ok(()) | Err(Error::UnknownCorpus { .. } | Error::CorpusBusy { .. }));
+                assert!(expected, "{opened:?}");
+            }
+        }
+    });
+}
+
 /// Permissions do not restrict root, so as root the test runs itself again as another user.
 #[cfg(unix)]
 #[test]
