@@ -221,6 +221,30 @@ fn an_answer_of_another_type_than_the_question_asks_for_is_chosen_again() {
 }
 
 #[test]
+fn an_answer_that_has_what_the_question_requires_comes_before_others() {
+    let settings = Settings { answer_form: AnswerForm::Sentence, ..small() };
+    // The best block has the sum; the others have none, agree on a place, and leave nothing to choose from.
+    let greedy = ["900 crowns", "Paris", "Paris", "Paris", "900 crowns"];
+    let script = Scripted::new(CONTEXT_TOKENS).with_adapter(reading::ADAPTER);
+    let caller = greedy.into_iter().fold(script, |script, reply| script.answer("answer.read", reply));
+    let answer =
+        lighthouse().ask("How much did the lamp cost?", &caller, &settings).answer.expect("replies are enough");
+    assert_eq!(answer.short.as_deref(), Some("900 crowns"));
+}
+
+#[test]
+fn an_answer_with_a_slip_is_spelled_as_the_source_spells_it() {
+    let settings = Settings { answer_form: AnswerForm::Sentence, ..small() };
+    let answer = |reply: &str| {
+        lighthouse().ask("Whom did Ada Brook marry?", &reader(reply), &settings).answer.expect("a reply is enough")
+    };
+    let slip = answer("Tom Reid");
+    assert_eq!(slip.short.as_deref(), Some("Tom Reed"));
+    assert_eq!(slip.citations[0].quote, "Ada Brook married the boat builder Tom Reed in 1911.");
+    assert_eq!(answer("Tim Rudd").short.as_deref(), Some("Tim Rudd"), "another name");
+}
+
+#[test]
 fn a_model_that_is_trained_to_read_chooses_blocks_from_more_pages() {
     let pages: Vec<String> = (1..=12).map(|day| format!("On day {day} Ada Brook wrote about the boats.")).collect();
     let pages: Vec<&str> = pages.iter().map(String::as_str).collect();

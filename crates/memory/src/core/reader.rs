@@ -3,7 +3,7 @@
 //! The model reads the blocks of the evidence that match the question best, each in a call of its own and all in one more,
 //! under the prompt of its training, and writes the answer or that the documents do not have it. Where the question asks for
 //! a number or a sum and the answer has none, it chooses among the spans of these blocks that have. The most probable reading is
-//! the answer. The probability that there is one combines the model's own with the one fitted on the evidence
+//! the answer, in the spelling of the blocks where the model copied with a slip. The probability that there is one combines the model's own with the one fitted on the evidence
 //! ([`crate::grounding`]): the mean of their log-odds.
 
 use std::sync::Arc;
@@ -133,10 +133,13 @@ pub(crate) async fn read(question: &str, quotable: &Quotable, session: &Session<
         answer.probability = signals.right();
         (answer, signals)
     };
-    // Whether there is an answer is decided by the weights, and which one by the probabilities of being right.
+    // Whether there is an answer is decided by the weights, and which one by what the question requires and then by the
+    // probabilities of being right.
     let found = readings.iter().filter(|reading| best.is_some_and(Reading::is_found) && reading.is_found());
     let mut found: Vec<(ShortAnswer, Signals)> = found.map(rated).collect();
-    found.sort_by(|(a, _), (b, _)| b.probability.total_cmp(&a.probability));
+    let required = required_type(question);
+    let fits = |answer: &ShortAnswer| required.is_none_or(|required| required.is_in(&answer.text));
+    found.sort_by(|(a, _), (b, _)| fits(b).cmp(&fits(a)).then(b.probability.total_cmp(&a.probability)));
     let rating = |(answer, signals): &(ShortAnswer, Signals)| grounding::Reading {
         text: answer.text.clone(),
         signals: *signals,
@@ -146,13 +149,16 @@ pub(crate) async fn read(question: &str, quotable: &Quotable, session: &Session<
     Ok(Some(Chosen { answers, answerable, margin: None, readings }))
 }
 
+/// What hardly any answer to the question lacks.
+fn required_type(question: &str) -> Option<AnswerType> {
+    AnswerType::of(question).filter(|required| required.is_required())
+}
+
 /// The spans of a reading's blocks that have what the question requires, best first; empty if nothing is required or the answer
 /// has it.
 fn spans(question: &str, reading: &Reading<'_>, draft: &Draft) -> Vec<String> {
-    let required = AnswerType::of(question).filter(|required| required.is_required());
-    let Some(required) = required.filter(|required| reading.is_found() && !required.is_in(&reading.text)) else {
-        return Vec::new();
-    };
+    let lacks = |required: &AnswerType| reading.is_found() && !required.is_in(&reading.text);
+    let Some(required) = required_type(question).filter(lacks) else { return Vec::new() };
     let is_shown = |place: &Place| reading.blocks.iter().any(|block| block.place.holds(place));
     let candidates = draft.candidates().iter().filter(|candidate| candidate.places.iter().any(is_shown));
     let of_type = candidates.filter(|candidate| required.is_in(&candidate.text));
@@ -207,6 +213,16 @@ impl<'a> Reading<'a> {
         if all == 0 { 0.0 } else { f64::from(agree as u32) / f64::from(all) }
     }
 
+    /// The place in the blocks that the answer copies with a slip.
+    fn misspelled(&self, texts: &[&str]) -> Option<Place> {
+        let place = |Place { text, start, end }: Place| {
+            let (similarity, range) = grounding::nearest_spelling(&texts[text][start..end], &self.text)?;
+            Some((similarity, Place { text, start: start + range.start, end: start + range.end }))
+        };
+        let places = self.blocks.iter().filter_map(|block| place(block.place));
+        places.max_by(|(a, _), (b, _)| a.total_cmp(b)).map(|(_, place)| place)
+    }
+
     fn answer(&self, question: &str, draft: &Draft, texts: &[&str]) -> ShortAnswer {
         let (text, score) = (self.text.clone(), self.logprob);
         let mut answer = ShortAnswer { text, places: Vec::new(), score, probability: 0.0 };
@@ -217,6 +233,9 @@ impl<'a> Reading<'a> {
             return answer;
         }
         answer.places = occurrences(question, texts, &answer.text);
+        if answer.places.is_empty() {
+            answer.places.extend(self.misspelled(texts));
+        }
         // Stable: within the blocks that were read, and elsewhere, the best sentence is first.
         answer.places.sort_by_key(|place| !self.blocks.iter().any(|block| block.place.holds(place)));
         if let Some(Place { text, start, end }) = answer.places.first() {
