@@ -39,7 +39,7 @@ pub use choose::{Chosen, Draft, NOT_THERE, ShortAnswer};
 pub use claims::{Claim, claims};
 pub use features::{FEATURES, Shape, names as feature_names};
 pub use measure::{ReliabilityBin, auroc, brier, reliability};
-pub use near::nearest_spelling;
+pub(crate) use near::nearest_spelling;
 pub use occurrences::occurrences;
 pub use question::Kind;
 pub use reading::{READING_SIGNALS, Reading, Signals};
