@@ -233,14 +233,14 @@ fn an_answer_that_has_what_the_question_requires_comes_before_others() {
 }
 
 #[test]
-fn an_answer_with_a_slip_is_spelled_as_the_source_spells_it() {
+fn a_misspelled_answer_takes_the_spelling_of_the_source() {
     let settings = Settings { answer_form: AnswerForm::Sentence, ..small() };
     let answer = |reply: &str| {
         lighthouse().ask("Whom did Ada Brook marry?", &reader(reply), &settings).answer.expect("a reply is enough")
     };
-    let slip = answer("Tom Reid");
-    assert_eq!(slip.short.as_deref(), Some("Tom Reed"));
-    assert_eq!(slip.citations[0].quote, "Ada Brook married the boat builder Tom Reed in 1911.");
+    let misspelled = answer("Tom Reid");
+    assert_eq!(misspelled.short.as_deref(), Some("Tom Reed"));
+    assert_eq!(misspelled.citations[0].quote, "Ada Brook married the boat builder Tom Reed in 1911.");
     assert_eq!(answer("Tim Rudd").short.as_deref(), Some("Tim Rudd"), "another name");
 }
 

@@ -3,8 +3,8 @@
 //! The model reads the blocks of the evidence that match the question best, each in a call of its own and all in one more,
 //! under the prompt of its training, and writes the answer or that the documents do not have it. Where the question asks for
 //! a number or a sum and the answer has none, it chooses among the spans of these blocks that have. The most probable reading is
-//! the answer, in the spelling of the blocks where the model copied with a slip. The probability that there is one combines the model's own with the one fitted on the evidence
-//! ([`crate::grounding`]): the mean of their log-odds.
+//! the answer, in the spelling of the blocks if the model misspelled it. The probability that there is one combines the model's
+//! own with the one fitted on the evidence ([`crate::grounding`]): the mean of their log-odds.
 
 use std::sync::Arc;
 
@@ -213,7 +213,7 @@ impl<'a> Reading<'a> {
         if all == 0 { 0.0 } else { f64::from(agree as u32) / f64::from(all) }
     }
 
-    /// The place in the blocks that the answer copies with a slip.
+    /// The place in the blocks whose words the answer misspells.
     fn misspelled(&self, texts: &[&str]) -> Option<Place> {
         let place = |Place { text, start, end }: Place| {
             let (similarity, range) = grounding::nearest_spelling(&texts[text][start..end], &self.text)?;

@@ -1,10 +1,10 @@
-//! Words of a text that an answer copies with a slip: "Kayann Short" for "Kawann Short".
+//! Words of a text that an answer misspells: "Kayann Short" for "Kawann Short".
 
 use std::ops::Range;
 
 use super::words::{Word, words};
 
-/// The least similarity of an answer and the words it copies: 1 - edits / letters.
+/// The least similarity of an answer and the words of a text: 1 - edits / length of the longer.
 const LEAST: f64 = 0.8;
 
 /// Longer answers are often sentences in words of their own, and not copies.
@@ -36,7 +36,7 @@ mod tests {
     use super::nearest_spelling;
 
     #[test]
-    fn answers_with_a_slip_are_found_as_the_text_spells_them() {
+    fn misspelled_answers_are_found_as_the_text_spells_them() {
         let text =
             "Kawann Short led the team with 11 sacks. The Dutch name is Amazoneregenwoud; Ann Short came in 1985.";
         let found = |answer: &str| nearest_spelling(text, answer).map(|(_, range)| &text[range]);
