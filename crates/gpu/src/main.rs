@@ -1,4 +1,5 @@
 //! Checks and measures the CUDA kernels on a GPU in one unattended run without network: `memlocal-gpu OUT [MODEL.gguf]`.
+//! `--only PART` runs one part in its own process, as `compute-sanitizer` and a part that crashes need it.
 //!
 //! Checks: candle's quantised products; every kernel against its reference on the processor with poisoned outputs; a batch against each sequence alone,
 //! scattered pages against pages in order, a cached prefix against a computed one; greedy text against the processor's.
@@ -34,10 +35,13 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let done = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["cut", from, to, megabytes] => cut::cut(from, to, megabytes).map(|()| ExitCode::SUCCESS),
-        [out] if !out.starts_with('-') => run(out, None, started),
-        [out, model] => run(out, Some(model), started),
+        [out] if !out.starts_with('-') => run(out, None, None, started),
+        [out, "--only", part] => run(out, None, Some(part), started),
+        [out, model] => run(out, Some(model), None, started),
+        [out, model, "--only", part] => run(out, Some(model), Some(part), started),
         _ => {
-            eprintln!("memlocal-gpu OUT [MODEL.gguf]               check and measure; results go to the folder OUT");
+            eprintln!("memlocal-gpu OUT [MODEL.gguf] [--only PART]   check and measure; results go to the folder OUT");
+            eprintln!("                                              parts: kernels, invariants, greedy, ceilings, speed, torch");
             eprintln!("memlocal-gpu cut FROM.gguf TO.gguf MEGABYTES  the first layers of a model, as many as fit");
             return ExitCode::from(2);
         }
@@ -50,7 +54,7 @@ fn main() -> ExitCode {
 
 #[cfg(not(feature = "cuda"))]
 #[expect(clippy::unnecessary_wraps, reason = "with a GPU it can fail")]
-fn run(_: &str, _: Option<&str>, _: Instant) -> anyhow::Result<ExitCode> {
+fn run(_: &str, _: Option<&str>, _: Option<&str>, _: Instant) -> anyhow::Result<ExitCode> {
     eprintln!("memlocal-gpu: this build has no CUDA (build it with --features cuda)");
     Ok(ExitCode::from(2))
 }
@@ -60,7 +64,7 @@ fn run(_: &str, _: Option<&str>, _: Instant) -> anyhow::Result<ExitCode> {
 type Part<'a> = &'a dyn Fn(&mut report::Report) -> anyhow::Result<()>;
 
 #[cfg(feature = "cuda")]
-fn run(out: &str, model: Option<&str>, started: Instant) -> anyhow::Result<ExitCode> {
+fn run(out: &str, model: Option<&str>, only: Option<&str>, started: Instant) -> anyhow::Result<ExitCode> {
     use anyhow::Context;
     let device = match kernels::cuda::device::open(0) {
         Ok(device) => device,
@@ -77,12 +81,13 @@ fn run(out: &str, model: Option<&str>, started: Instant) -> anyhow::Result<ExitC
     let parts: [(&str, Part<'_>); 6] = [
         ("kernels", &|report| numerics::check(report, &device)),
         ("invariants", &|report| invariants::check(report, &device)),
-        ("greedy text", &|report| model.map_or(Ok(()), |model| greedy::check(report, &device, model))),
+        ("greedy", &|report| model.map_or(Ok(()), |model| greedy::check(report, &device, model))),
         ("ceilings", &|report| ceiling::measure(report, &device)),
         ("speed", &|report| speed::measure(report, &device)),
-        ("PyTorch", &|report| torch::measure(report, &device)),
+        ("torch", &|report| torch::measure(report, &device)),
     ];
-    for (name, part) in parts {
+    anyhow::ensure!(only.is_none_or(|only| parts.iter().any(|(name, _)| *name == only)), "there is no part {only:?}");
+    for (name, part) in parts.into_iter().filter(|(name, _)| only.is_none_or(|only| *name == only)) {
         eprintln!("memlocal-gpu: {name}, {:.0} s gone", report.seconds());
         if report.left().is_zero() {
             report.left_out(name, "the time was over");

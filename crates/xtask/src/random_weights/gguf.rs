@@ -8,7 +8,7 @@ use random::Random;
 use serde_json::Value;
 
 use super::blocks::Format;
-use super::{Mixture, QWEN_VOCAB, Qwen};
+use super::{Mixture, Qwen};
 
 /// Tensors start at multiples of this, the format's default.
 const ALIGNMENT: usize = 32;
@@ -73,9 +73,16 @@ fn tensors(qwen: &Qwen, mixture: Mixture) -> Vec<TensorInfo> {
     let (hidden, ffn) = (qwen.hidden, qwen.ffn);
     let key_width = hidden / qwen.heads * qwen.key_heads;
     let vector = |name: String, len| TensorInfo { name, dims: vec![len], format: Format::F32 };
-    let embedding = mixture.of("token_embd", 0, qwen.layers, hidden);
-    let mut tensors =
-        vec![TensorInfo { name: "token_embd.weight".into(), dims: vec![hidden, QWEN_VOCAB], format: embedding }];
+    let table = |name: &str, role: &str| TensorInfo {
+        name: format!("{name}.weight"),
+        dims: vec![hidden, qwen.vocab],
+        format: mixture.of(role, 0, qwen.layers, hidden),
+    };
+    let mut tensors = if qwen.tied {
+        vec![table("token_embd", "output")]
+    } else {
+        vec![table("token_embd", "token_embd"), table("output", "output")]
+    };
     for layer in 0..qwen.layers {
         let name = |part: &str, kind: &str| format!("blk.{layer}.{part}.{kind}");
         let matrices = [
@@ -125,7 +132,7 @@ fn head(qwen: &Qwen, tokenizer: &Value) -> Result<Head, String> {
     head.float("qwen2.attention.layer_norm_rms_epsilon", 1e-6);
     head.text("tokenizer.ggml.model", "gpt2");
     head.text("tokenizer.ggml.pre", "qwen2");
-    let (tokens, kinds) = tokens(tokenizer)?;
+    let (tokens, kinds) = tokens(tokenizer, qwen.vocab)?;
     let special = |name: &str| tokens.iter().position(|token| token == name).unwrap_or_default() as u32;
     head.number("tokenizer.ggml.bos_token_id", special("<|endoftext|>"));
     head.number("tokenizer.ggml.eos_token_id", special("<|im_end|>"));
@@ -137,13 +144,13 @@ fn head(qwen: &Qwen, tokenizer: &Value) -> Result<Head, String> {
 }
 
 /// Tokens by id, padded to the embedding's rows, and their kinds: 1 ordinary, 3 control, 5 unused.
-fn tokens(tokenizer: &Value) -> Result<(Vec<String>, Vec<i32>), String> {
+fn tokens(tokenizer: &Value, rows: usize) -> Result<(Vec<String>, Vec<i32>), String> {
     let vocab = tokenizer["model"]["vocab"].as_object().ok_or("the tokenizer has no vocabulary")?;
-    let mut tokens: Vec<String> = (0..QWEN_VOCAB).map(|id| format!("[PAD{id}]")).collect();
-    let mut kinds = vec![5; QWEN_VOCAB];
+    let mut tokens: Vec<String> = (0..rows).map(|id| format!("[PAD{id}]")).collect();
+    let mut kinds = vec![5; rows];
     let mut set = |id: &Value, token: &str, kind| {
-        let id = id.as_u64().and_then(|id| usize::try_from(id).ok()).filter(|id| *id < QWEN_VOCAB);
-        let id = id.ok_or_else(|| format!("token {token:?} has no id within {QWEN_VOCAB}"))?;
+        let id = id.as_u64().and_then(|id| usize::try_from(id).ok()).filter(|id| *id < rows);
+        let id = id.ok_or_else(|| format!("token {token:?} has no id within {rows}"))?;
         (tokens[id], kinds[id]) = (token.to_owned(), kind);
         Ok::<_, String>(())
     };

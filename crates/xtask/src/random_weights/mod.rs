@@ -15,22 +15,29 @@ use blocks::Format;
 /// The usage of the command.
 pub const USAGE: &str = "cargo xtask random-weights SHAPE TOKENIZER.json FOLDER    \
     write a checkpoint with random weights; shapes: qwen2.5-0.5b-q4_k_m, qwen2.5-0.5b-q8_0, qwen2.5-0.5b-bf16, \
-    qwen2.5-1.5b-q4_k_m, bge-m3";
+    qwen2.5-1.5b-q4_k_m, qwen2.5-7b-q4_k_m, qwen2.5-7b-bf16, qwen2.5-14b-q4_k_m, bge-m3";
 
-/// A decoder of the Qwen2.5 family with tied embeddings (0.5B, 1.5B).
+/// A decoder of the Qwen2.5 family.
 struct Qwen {
     hidden: usize,
     layers: usize,
     heads: usize,
     key_heads: usize,
     ffn: usize,
+    /// Rows of the embedding.
+    vocab: usize,
+    /// True if the embedding is the output matrix too.
+    tied: bool,
 }
 
-const QWEN_0_5B: Qwen = Qwen { hidden: 896, layers: 24, heads: 14, key_heads: 2, ffn: 4864 };
-const QWEN_1_5B: Qwen = Qwen { hidden: 1536, layers: 28, heads: 12, key_heads: 2, ffn: 8960 };
-
-/// Rows of the embedding of Qwen2.5 up to 3B.
-const QWEN_VOCAB: usize = 151_936;
+const QWEN_0_5B: Qwen =
+    Qwen { hidden: 896, layers: 24, heads: 14, key_heads: 2, ffn: 4864, vocab: 151_936, tied: true };
+const QWEN_1_5B: Qwen =
+    Qwen { hidden: 1536, layers: 28, heads: 12, key_heads: 2, ffn: 8960, vocab: 151_936, tied: true };
+const QWEN_7B: Qwen =
+    Qwen { hidden: 3584, layers: 28, heads: 28, key_heads: 4, ffn: 18_944, vocab: 152_064, tied: false };
+const QWEN_14B: Qwen =
+    Qwen { hidden: 5120, layers: 48, heads: 40, key_heads: 8, ffn: 13_824, vocab: 152_064, tied: false };
 
 /// Which format a matrix has: one for all, or llama.cpp's mixture.
 #[derive(Clone, Copy)]
@@ -54,6 +61,9 @@ pub fn run(arguments: &[String]) -> Result<PathBuf, String> {
         "qwen2.5-0.5b-q8_0" => qwen(&QWEN_0_5B, Mixture::All(Format::Q8_0)),
         "qwen2.5-0.5b-bf16" => qwen(&QWEN_0_5B, Mixture::All(Format::Bf16)),
         "qwen2.5-1.5b-q4_k_m" => qwen(&QWEN_1_5B, Mixture::Q4KM),
+        "qwen2.5-7b-q4_k_m" => qwen(&QWEN_7B, Mixture::Q4KM),
+        "qwen2.5-7b-bf16" => qwen(&QWEN_7B, Mixture::All(Format::Bf16)),
+        "qwen2.5-14b-q4_k_m" => qwen(&QWEN_14B, Mixture::Q4KM),
         "bge-m3" => safetensors::write_bge_m3(&folder.join("bge-m3"), &text),
         other => Err(format!("`{other}` is no shape\n{USAGE}")),
     }
@@ -69,7 +79,7 @@ impl Mixture {
         };
         let more = layer < layers / 8 || layer >= 7 * layers / 8 || (layer - layers / 8) % 3 == 2;
         let wants_more = match name {
-            "token_embd" => true,
+            "output" => true,
             "attn_v" | "ffn_down" => more,
             _ => false,
         };
@@ -91,8 +101,9 @@ mod tests {
         let check = |name, layer, cols, expect| {
             assert_eq!(Mixture::Q4KM.of(name, layer, 24, cols), expect, "{name} of layer {layer} with {cols}");
         };
-        check("token_embd", 0, 896, Format::Q8_0);
-        check("token_embd", 0, 1536, Format::Q6K);
+        check("output", 0, 896, Format::Q8_0);
+        check("output", 0, 1536, Format::Q6K);
+        check("token_embd", 0, 3584, Format::Q4K);
         check("attn_q", 0, 896, Format::Q5_0);
         check("attn_v", 0, 896, Format::Q8_0);
         check("attn_v", 3, 896, Format::Q5_0);
