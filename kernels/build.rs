@@ -4,17 +4,34 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::{env, process};
 
-const KERNELS: [&str; 8] = [
+const KERNELS: [&str; 19] = [
     "activation/activation.cu",
     "attention/paged.cu",
     "attention/ragged.cu",
     "embedding/embedding.cu",
+    "matmul/quantised/q2_k.cu",
+    "matmul/quantised/q3_k.cu",
+    "matmul/quantised/q4_0.cu",
+    "matmul/quantised/q4_1.cu",
+    "matmul/quantised/q4_k.cu",
+    "matmul/quantised/q5_0.cu",
+    "matmul/quantised/q5_1.cu",
+    "matmul/quantised/q5_k.cu",
+    "matmul/quantised/q6_k.cu",
+    "matmul/quantised/q8_0.cu",
     "matmul/rows.cu",
     "norm/norm.cu",
     "rope/rope.cu",
+    "sample/draw.cu",
     "sample/sample.cu",
 ];
-const HEADERS: [&str; 3] = ["attention/tile.cuh", "cuda/common.cuh", "cuda/matrix.cuh"];
+const HEADERS: [&str; 5] = [
+    "attention/tile.cuh",
+    "cuda/common.cuh",
+    "cuda/matrix.cuh",
+    "matmul/quantised/product.cuh",
+    "sample/row.cuh",
+];
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

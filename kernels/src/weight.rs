@@ -37,7 +37,7 @@ impl Weight {
         }
     }
 
-    /// The type of the left operand: `f32`, or bf16 for bf16 weights on a GPU. Kernels that precede a product store their
+    /// The type of the left operand: `f32`, or bf16 for weights on a GPU that are not `f32`. Kernels that precede a product store their
     /// output in it.
     pub fn operand(&self) -> DType {
         match self {
@@ -80,16 +80,7 @@ impl Weight {
         match self {
             Weight::Packed(matrix) => ops::matmul(x, matrix, bias, epilogue),
             #[cfg(feature = "cuda")]
-            Weight::Device(matrix) => {
-                let product = matrix.multiply(x)?;
-                let product = if let Some(bias) = bias { ops::add(&product, bias)? } else { product };
-                match epilogue {
-                    Epilogue::None => Ok(product),
-                    Epilogue::Gelu(to) => ops::gelu(&product, to),
-                    Epilogue::SwiGlu(to) => ops::swiglu(&product, to),
-                    Epilogue::Sum(y) => ops::add(y, &product),
-                }
-            }
+            Weight::Device(matrix) => matrix.product(x, bias, epilogue),
         }
     }
 
@@ -102,7 +93,7 @@ impl Weight {
             Weight::Packed(matrix) => ops::matmul_some(x, matrix, wanted),
             // On a GPU the rows of a batch share one read of the weights, so skipping columns saves nothing.
             #[cfg(feature = "cuda")]
-            Weight::Device(matrix) => matrix.multiply(x),
+            Weight::Device(matrix) => matrix.product(x, None, Epilogue::None),
         }
     }
 

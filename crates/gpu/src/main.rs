@@ -22,6 +22,8 @@ mod invariants;
 #[cfg(feature = "cuda")]
 mod numerics;
 #[cfg(feature = "cuda")]
+mod products;
+#[cfg(feature = "cuda")]
 mod report;
 #[cfg(feature = "cuda")]
 mod speed;
@@ -41,7 +43,8 @@ fn main() -> ExitCode {
         [out, model, "--only", part] => run(out, Some(model), Some(part), started),
         _ => {
             eprintln!("memlocal-gpu OUT [MODEL.gguf] [--only PART]   check and measure; results go to the folder OUT");
-            eprintln!("                                              parts: kernels, invariants, greedy, ceilings, speed, torch");
+            eprintln!("                                              parts: kernels, invariants, greedy, ceilings,");
+            eprintln!("                                              products, speed, torch");
             eprintln!("memlocal-gpu cut FROM.gguf TO.gguf MEGABYTES  the first layers of a model, as many as fit");
             return ExitCode::from(2);
         }
@@ -76,13 +79,14 @@ fn run(out: &str, model: Option<&str>, only: Option<&str>, started: Instant) -> 
     let out = std::path::Path::new(out);
     std::fs::create_dir_all(out).with_context(|| format!("cannot make {}", out.display()))?;
     let mut report = report::Report::new(&kernels::cuda::device::device_info(&device)?, started);
-    report.products(kernels::cuda::quantised_products());
+    report.products(kernels::cuda::settle_quantised(&device));
     // What takes longest comes last: whatever is cut off is what can be missed best.
-    let parts: [(&str, Part<'_>); 6] = [
+    let parts: [(&str, Part<'_>); 7] = [
         ("kernels", &|report| numerics::check(report, &device)),
         ("invariants", &|report| invariants::check(report, &device)),
         ("greedy", &|report| model.map_or(Ok(()), |model| greedy::check(report, &device, model))),
         ("ceilings", &|report| ceiling::measure(report, &device)),
+        ("products", &|report| products::measure(report, &device)),
         ("speed", &|report| speed::measure(report, &device)),
         ("torch", &|report| torch::measure(report, &device)),
     ];

@@ -11,7 +11,7 @@ use kernels::epilogue::Epilogue;
 use kernels::matmul::{Format, Matrix};
 use kernels::ops;
 use kernels::rope::RopeTable;
-use kernels::sample::TopKRequest;
+use kernels::sample::{Adjustment, Draw, Penalties, TopKRequest};
 use kernels::weight::Weight;
 
 use crate::report::Report;
@@ -47,6 +47,7 @@ pub fn check(report: &mut Report, device: &Device) -> Result<()> {
     attention(report, device, seed);
     texts(report, device, seed);
     top_k(report, device, seed);
+    draws(report, device, seed);
     poison_outputs(false);
     Ok(())
 }
@@ -276,5 +277,31 @@ fn top_k(report: &mut Report, device: &Device, seed: u64) {
         let logits = On { device: &Device::Cpu, to: DType::F32 }.noise(seed, &[4, VOCABULARY])?;
         let same = ops::top_k(&logits, &wishes)? == ops::top_k(&logits.to_device(device)?, &wishes)?;
         Ok(if same { 0.0 } else { 1.0 })
+    });
+}
+
+/// Tokens drawn with every option against those of the CPU: sums differ in their order, so all but one in 10^6 are equal.
+fn draws(report: &mut Report, device: &Device, seed: u64) {
+    const VOCABULARY: usize = 152_064;
+    let mask: Vec<u32> = (0..VOCABULARY as u32 / 32).map(|word| word.wrapping_mul(0x9e37_79b9)).collect();
+    let adjustments = [Adjustment { token: 70_000, count: 2, seen: true, bias: 3.0 }];
+    let penalties = Penalties { frequency: 0.5, presence: 0.25, repetition: 1.3 };
+    judge(report, "drawn tokens".into(), 0.0, || {
+        let logits = On { device: &Device::Cpu, to: DType::F32 }.noise(seed, &[32, VOCABULARY])?;
+        let logits = (logits * 3.0)?;
+        let request = |row: usize| {
+            let sampled = Draw { temperature: 0.3, seed: seed + row as u64, position: 7, ..Draw::GREEDY };
+            let draw = match row % 4 {
+                0 => sampled,
+                1 => Draw { mask: Some(&mask), temperature: 0.8, top_p: 0.95, ..sampled },
+                2 => Draw { adjustments: &adjustments, penalties, top_k: 40, min_p: 0.05, ..sampled },
+                _ => Draw { mask: Some(&mask), ..Draw::GREEDY },
+            };
+            (row, draw)
+        };
+        let requests: Vec<(usize, Draw<'_>)> = (0..32).map(request).collect();
+        let got = ops::draw(&logits.to_device(device)?, &requests)?;
+        let want = ops::draw(&logits, &requests)?;
+        Ok(got.iter().zip(&want).filter(|(got, want)| got != want).count() as f64)
     });
 }

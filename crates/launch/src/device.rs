@@ -120,17 +120,16 @@ fn open(number: usize, _: Option<BackendChoice>) -> Result<Device> {
 fn open(number: usize, backend: Option<BackendChoice>) -> Result<Device> {
     let hint = "omit --gpu to compute on the CPU; a GPU needs a driver of NVIDIA that is as new as the build";
     if backend == Some(BackendChoice::Portable) {
-        return Device::new_cuda(number)
-            .map_err(|error| refusal(format!("GPU {number} cannot be used: {error}"), hint));
+        let device = Device::new_cuda(number)
+            .map_err(|error| refusal(format!("GPU {number} cannot be used: {error}"), hint))?;
+        if kernels::cuda::settle_quantised(&device) == kernels::cuda::QuantisedProducts::Wrong {
+            let error = format!("candle multiplies quantised weights wrongly on GPU {number}");
+            return Err(refusal(error, "omit --backend portable"));
+        }
+        return Ok(device);
     }
-    let device = kernels::cuda::device::open(number).map_err(|error| {
+    kernels::cuda::device::open(number).map_err(|error| {
         let source = std::error::Error::source(&error).map(|source| format!(": {source}")).unwrap_or_default();
         refusal(format!("GPU {number} cannot be used: {error}{source}"), hint)
-    })?;
-    if kernels::cuda::quantised_products() == kernels::cuda::QuantisedProducts::Wrong {
-        eprintln!(
-            "GPU {number} multiplies quantised weights wrongly: they are kept as bf16 on it, which takes more memory"
-        );
-    }
-    Ok(device)
+    })
 }

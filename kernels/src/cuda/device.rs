@@ -82,9 +82,6 @@ pub fn open(ordinal: usize) -> std::result::Result<Device, DeviceError> {
     unsafe { device.disable_event_tracking() };
     keep_memory(&context).w().map_err(unfit)?;
     let device = Device::Cuda(device);
-    super::quantised::settle(&device);
-    // Reports a failed launch here instead of at the first call.
-    device.synchronize().map_err(unfit)?;
     Ok(device)
 }
 
@@ -246,9 +243,22 @@ fn source(module: Module) -> (&'static str, &'static str) {
     }
     match module {
         Module::Activation => ptx!("activation"),
+        Module::Draw => ptx!("draw"),
         Module::Embedding => ptx!("embedding"),
         Module::Norm => ptx!("norm"),
         Module::Paged => ptx!("paged"),
+        Module::Quantised(format) => match format {
+            "q2_k" => ptx!("q2_k"),
+            "q3_k" => ptx!("q3_k"),
+            "q4_0" => ptx!("q4_0"),
+            "q4_1" => ptx!("q4_1"),
+            "q4_k" => ptx!("q4_k"),
+            "q5_0" => ptx!("q5_0"),
+            "q5_1" => ptx!("q5_1"),
+            "q5_k" => ptx!("q5_k"),
+            "q6_k" => ptx!("q6_k"),
+            _ => ptx!("q8_0"),
+        },
         Module::Ragged => ptx!("ragged"),
         Module::Rope => ptx!("rope"),
         Module::Rows => ptx!("rows"),

@@ -19,12 +19,21 @@
 #define __global__
 #define __shared__ static
 #define __align__(n) __attribute__((aligned(n)))
-#define __launch_bounds__(n)
+#define __launch_bounds__(...)
+static inline uint32_t __byte_perm(uint32_t x, uint32_t y, uint32_t selector) {
+    const uint64_t both = (uint64_t)y << 32 | x;
+    uint32_t out = 0;
+    for (int i = 0; i < 4; i++) out |= (uint32_t)(both >> 8 * (selector >> 4 * i & 7) & 255) << 8 * i;
+    return out;
+}
 using std::max;
 using std::min;
 struct uint2 { uint32_t x, y; };
 struct uint4 { uint32_t x, y, z, w; };
 struct float2 { float x, y; };
+struct float4 { float x, y, z, w; };
+static inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
+static inline uint2 make_uint2(uint32_t x, uint32_t y) { return {x, y}; }
 static inline float2 make_float2(float x, float y) { return {x, y}; }
 static inline uint4 make_uint4(uint32_t x, uint32_t y, uint32_t z, uint32_t w) { return {x, y, z, w}; }
 struct Index { uint32_t x, y, z; };
@@ -215,6 +224,19 @@ namespace norm {
 namespace paged {
 #include "../attention/paged.cu"
 }
+namespace quantised {
+#include "../matmul/quantised/product.cuh"
+#include "../matmul/quantised/q2_k.cu"
+#include "../matmul/quantised/q3_k.cu"
+#include "../matmul/quantised/q4_0.cu"
+#include "../matmul/quantised/q4_1.cu"
+#include "../matmul/quantised/q4_k.cu"
+#include "../matmul/quantised/q5_0.cu"
+#include "../matmul/quantised/q5_1.cu"
+#include "../matmul/quantised/q5_k.cu"
+#include "../matmul/quantised/q6_k.cu"
+#include "../matmul/quantised/q8_0.cu"
+}
 namespace ragged {
 #include "../attention/ragged.cu"
 }
@@ -226,6 +248,7 @@ namespace rows {
 }
 namespace sample {
 #include "../sample/sample.cu"
+#include "../sample/draw.cu"
 }
 
 // By name, with arguments as a launch hands them over.
@@ -241,6 +264,11 @@ struct Thunk<KERNEL> {
 };
 #define ENTRY(ROOM, NAME) {#NAME, Thunk<ROOM::NAME>::run},
 #define BOTH(ROOM, NAME) ENTRY(ROOM, NAME##_f32) ENTRY(ROOM, NAME##_bf16)
+#define QUANTISED(NAME)                                                                     \
+    ENTRY(quantised, product_##NAME##_8_1) ENTRY(quantised, expand_##NAME)                  \
+    ENTRY(quantised, product_##NAME##_16_1) ENTRY(quantised, product_##NAME##_16_4)         \
+    ENTRY(quantised, product_##NAME##_32_1) ENTRY(quantised, product_##NAME##_32_4)         \
+    ENTRY(quantised, product_##NAME##_64_1) ENTRY(quantised, product_##NAME##_64_4)
 #define SIZES(T, OUT)                                                                       \
     ENTRY(paged, paged_wide_##T##_##OUT##_64) ENTRY(paged, paged_wide_##T##_##OUT##_128)    \
     ENTRY(paged, paged_narrow_##T##_##OUT##_64) ENTRY(paged, paged_narrow_##T##_##OUT##_128)
@@ -250,11 +278,13 @@ static const struct { const char* name; void (*run)(void**); } KERNELS[] = {
     BOTH(norm, rms_norm) BOTH(norm, add_rms_norm) ENTRY(norm, layer_norm) ENTRY(norm, norm_heads)
     ENTRY(rope, rotate_and_store_f16) BOTH(rope, rotate_and_store)
     BOTH(rows, lookup) ENTRY(rows, few_rows_1) ENTRY(rows, few_rows_2) ENTRY(rows, few_rows_3) ENTRY(rows, few_rows_4)
+    QUANTISED(q2_k) QUANTISED(q3_k) QUANTISED(q4_0) QUANTISED(q4_1) QUANTISED(q4_k)
+    QUANTISED(q5_0) QUANTISED(q5_1) QUANTISED(q5_k) QUANTISED(q6_k) QUANTISED(q8_0)
     SIZES(f16, f32) SIZES(f16, bf16) SIZES(bf16, f32) SIZES(bf16, bf16) BOTH(paged, merge)
     ENTRY(ragged, ragged_f32_32) ENTRY(ragged, ragged_f32_64) ENTRY(ragged, ragged_f32_128)
     ENTRY(ragged, ragged_bf16_32) ENTRY(ragged, ragged_bf16_64) ENTRY(ragged, ragged_bf16_128)
     ENTRY(embedding, pool_unit) ENTRY(embedding, unit_rows) ENTRY(embedding, sparse_max)
-    ENTRY(sample, top_k)
+    ENTRY(sample, top_k) ENTRY(sample, draw)
 };
 
 // Runs a kernel; 1 if there is none of that name.

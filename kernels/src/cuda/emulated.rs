@@ -10,13 +10,15 @@ use std::sync::{Mutex, OnceLock};
 use candle_core::DType;
 use half::{bf16, f16};
 
-use super::launch::{self, Angles, Argument, Found, Launch, Parts, Typed};
+use super::blocks::Layout;
+use super::launch::{self, After, Angles, Argument, Blocks, Found, Launch, Parts, Typed};
 use super::plan::{Cut, Plan, strips};
 use crate::attention::{Heads, KEYS, PagedSequence, Pages, PagesMut, paged, ragged};
 use crate::cpu::Isa;
+use crate::matmul::Format;
 use crate::embedding::{self, Pool};
 use crate::rope::{Placement, RopeTable, rotate_queries, store_keys_values};
-use crate::sample::{self, TopKRequest};
+use crate::sample::{self, Adjustment, Draw, Drawn, Penalties, TopKRequest};
 use crate::{activation, norm};
 
 #[link(name = "dl")]
@@ -124,7 +126,7 @@ fn check_bf16(name: &str, got: &[bf16], want: &[f32]) {
 
 #[test]
 fn norms_are_those_of_the_reference() {
-    for (rows, width) in [(3, 64), (2, 576), (1, 1000)] {
+    for (rows, width) in [(3, 64), (2, 576), (1, 1000), (2, 333), (1, 9000)] {
         let (x, delta) = (noises(1, rows * width), noises(2, rows * width));
         let (weight, bias) = (noises(3, width), noises(4, width));
         let both: Vec<f32> = x.iter().zip(&delta).map(|(x, d)| x + d).collect();
@@ -428,5 +430,154 @@ fn the_most_likely_tokens_are_those_of_the_reference() {
             ids[at.clone()].iter().copied().zip(values[at].iter().copied()).collect::<Vec<_>>()
         });
         assert_eq!(got, want, "row {row}");
+    }
+}
+
+#[test]
+fn tokens_are_drawn_as_by_the_reference() {
+    let (vocabulary, rows) = (2600, 6);
+    let mut logits = noises(21, rows * vocabulary);
+    logits.iter_mut().for_each(|logit| *logit *= 3.0);
+    logits[2 * vocabulary..3 * vocabulary].iter_mut().for_each(|logit| *logit = logit.round());
+    logits[4 * vocabulary + 2000] = f32::NAN;
+    let mask: Vec<u32> = (0..vocabulary.div_ceil(32) as u32).map(|word| word.wrapping_mul(0x9e37_79b9)).collect();
+    let none = vec![0u32; vocabulary.div_ceil(32)];
+    let adjustment = |token, count, seen, bias| Adjustment { token, count, seen, bias };
+    let adjustments = [adjustment(7, 2, true, 0.0), adjustment(2599, 0, false, 12.0), adjustment(64, 0, true, -1.0)];
+    let penalties = Penalties { frequency: 0.5, presence: 0.25, repetition: 1.3 };
+    let mut kinds = 0;
+    for seed in 0..12 {
+        let sampled = |position, temperature, top_k, top_p, min_p| Draw {
+            temperature,
+            top_k,
+            top_p,
+            min_p,
+            seed: seed << 33 | 5,
+            position: position + 17 * seed,
+            ..Draw::GREEDY
+        };
+        let requests = [
+            (0, Draw { adjustments: &adjustments, penalties, ..sampled(1, 0.8, 0, 0.95, 0.0) }),
+            (1, Draw { mask: Some(&mask), ..sampled(2, 1.5, 0, 1.0, 0.02) }),
+            (2, Draw { mask: Some(&mask), ..sampled(3, 1.0, 9, 0.6, 0.0) }),
+            (3, if seed == 0 { Draw { mask: Some(&none), ..sampled(4, 1.0, 0, 1.0, 0.0) } } else { Draw::GREEDY }),
+            (4, sampled(5, 0.3, 0, 1.0, 0.0)),
+            (5, sampled(6, 1e-30, 40, 0.0, 0.0)),
+        ];
+        let words = launch::draw_words(&requests, vocabulary);
+        let (drawn, mut on_device) = (vec![0u32; rows], logits.clone());
+        let draws = launch::Draws {
+            masks: at(&words.masks),
+            requests: at(&words.requests),
+            adjustments: at(&words.adjustments),
+        };
+        if !run(&launch::draw(at(&on_device), draws, rows, vocabulary, at(&drawn))) {
+            return;
+        }
+        let mut want = logits.clone();
+        let want = sample::draw_rows(Isa::Scalar, &mut want, vocabulary, &requests);
+        let got: Vec<Drawn> = drawn.iter().map(|word| launch::drawn(*word)).collect();
+        assert_eq!(got, want, "seed {seed}");
+        kinds += got.iter().filter(|drawn| **drawn == Drawn::NotFinite || **drawn == Drawn::Nothing).count();
+        on_device.clear();
+    }
+    assert_eq!(kinds, 13, "a row that is no numbers each time, one without a token once");
+}
+
+/// Random blocks whose scales are small numbers.
+fn blocks(format: Format, count: usize) -> Vec<u8> {
+    let bytes = format.block_bytes();
+    let mut blocks: Vec<u8> = (0..count * bytes).map(|i| (noise(i + 7) * 127.0) as i8 as u8).collect();
+    let halves: &[usize] = match format {
+        Format::Q4_1 | Format::Q5_1 | Format::Q4K | Format::Q5K => &[0, 2],
+        Format::Q2K => &[80, 82],
+        Format::Q3K => &[108],
+        Format::Q6K => &[208],
+        _ => &[0],
+    };
+    for (i, block) in blocks.chunks_exact_mut(bytes).enumerate() {
+        for at in halves {
+            block[*at..at + 2].copy_from_slice(&f16::from_f32(0.02 * noise(i * 5 + at)).to_le_bytes());
+        }
+    }
+    blocks
+}
+
+#[test]
+fn products_with_quantised_weights_are_those_of_their_values() {
+    let formats = [
+        Format::Q4_0,
+        Format::Q4_1,
+        Format::Q5_0,
+        Format::Q5_1,
+        Format::Q8_0,
+        Format::Q2K,
+        Format::Q3K,
+        Format::Q4K,
+        Format::Q5K,
+        Format::Q6K,
+    ];
+    for format in formats {
+        // Neither is a whole number of what a block of threads takes.
+        let (n, k) = (42, if format.block_len() == 256 { 1536 } else { 1088 });
+        let stored = blocks(format, n * k / format.block_len());
+        let layout = Layout::of(format).unwrap();
+        let words = layout.words(format, (n, k), &stored, |row| row).unwrap();
+        let heads = at(&words) + layout.body_bytes(n * k / format.block_len()) as u64;
+        let weights = Blocks { format: layout.name, bodies: at(&words), heads, rows: n, cols: k };
+        let mut values = vec![0f32; n * k];
+        let rows = stored.chunks_exact(format.row_bytes(k).unwrap()).zip(values.chunks_exact_mut(k));
+        rows.for_each(|(stored, values)| format.dequantise(stored, values));
+        let largest = values.iter().fold(0f32, |a, b| a.max(b.abs()));
+
+        let expanded = poisoned(bf16::NAN, 5 * k);
+        if !run(&launch::expand(weights, 3, 5, at(&expanded))) {
+            return;
+        }
+        for (got, want) in expanded.iter().zip(&values[3 * k..]) {
+            let good = (got.to_f32() - want).abs() <= want.abs() / 256.0 + 1e-6 * largest;
+            assert!(good, "{format:?}: {got} for {want}");
+        }
+        // Products have exactly the values to which weights are expanded, but for Q4_K's and Q6_K's, which do not round them.
+        let rounded = poisoned(bf16::NAN, n * k);
+        run(&launch::expand(weights, 0, n, at(&rounded)));
+        assert!(rounded[3 * k..8 * k] == expanded[..], "{format:?} depends on where expansion begins");
+        let rounded: Vec<f32> = rounded.iter().map(|w| w.to_f32()).collect();
+
+        let x: Vec<bf16> = noises(11, 64 * k).into_iter().map(bf16::from_f32).collect();
+        let (bias, residual) = (noises(12, n), noises(13, 64 * (n + 3)));
+        for m in [1, 7, 12, 25, 64] {
+            let values = if matches!(format, Format::Q4K | Format::Q6K) { &values } else { &rounded };
+            let dot = |m: usize, row: usize| {
+                let pairs = x[m * k..][..k].iter().zip(&values[row * k..][..k]);
+                pairs.map(|(x, w)| f64::from(x.to_f32()) * f64::from(*w)).sum::<f64>() as f32
+            };
+            let plain = After { bias: 0, residual: 0, gated: false, width: n };
+            let want: Vec<f32> = (0..m * n).map(|i| dot(i / n, i % n)).collect();
+            for tiles in if m > 8 { vec![1, 4] } else { vec![1] } {
+                let out = nans(m * n);
+                run(&launch::product_in_tiles(tiles, at(&x), m, weights, plain, at(&out)));
+                check(&format!("{format:?} by {m} rows in {tiles} tiles"), &out, &want, 1e-5);
+            }
+
+            let wide = After { bias: at(&bias), residual: at(&residual), gated: false, width: n + 3 };
+            let out = nans(m * (n + 3));
+            run(&launch::quantised_product(at(&x), m, weights, wide, at(&out)));
+            for (row, out) in out.chunks(n + 3).enumerate() {
+                let want = (0..n).map(|i| dot(row, i) + bias[i] + residual[row * (n + 3) + i]).collect::<Vec<f32>>();
+                check(&format!("{format:?} with bias and residual"), &out[..n], &want, 1e-5);
+                assert!(out[n..].iter().all(|x| x.is_nan()), "{format:?} writes beyond its columns");
+            }
+
+            let half = n / 2;
+            let gated = After { bias: at(&bias), residual: 0, gated: true, width: half };
+            let out = poisoned(bf16::NAN, m * half);
+            run(&launch::quantised_product(at(&x), m, weights, gated, at(&out)));
+            let gate_up = |m: usize, row: usize| dot(m, row) + bias[row];
+            let want: Vec<f32> = (0..m * half)
+                .map(|i| crate::math::silu(gate_up(i / half, i % half)) * gate_up(i / half, half + i % half))
+                .collect();
+            check_bf16(&format!("gated {format:?}"), &out, &want);
+        }
     }
 }

@@ -6,14 +6,18 @@ use candle_core::DType;
 
 use super::plan::{Plan, Tasks};
 use crate::attention::Heads;
+use crate::sample::{Adjustment, Draw, Drawn, Penalties};
 
 /// A file of kernels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Module {
     Activation,
+    Draw,
     Embedding,
     Norm,
     Paged,
+    /// Products with weights of the format of this name ([`super::blocks::Layout`]).
+    Quantised(&'static str),
     Ragged,
     Rope,
     Rows,
@@ -212,6 +216,72 @@ pub(crate) fn few_rows(x: u64, weights: u64, out: u64, rows: usize, n: usize, k:
     launch(Module::Rows, format!("few_rows_{rows}"), (n.div_ceil(8), 1), 128, arguments![x, weights, out, n, k])
 }
 
+/// Quantised weights on a GPU.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Blocks {
+    /// The format's name in kernels.
+    pub format: &'static str,
+    pub bodies: u64,
+    pub heads: u64,
+    /// N, both halves of gated ones.
+    pub rows: usize,
+    /// K
+    pub cols: usize,
+}
+
+/// What a product with quantised weights does with its sums: adds a bias and a residual where these are not 0, or gates them.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct After {
+    pub bias: u64,
+    pub residual: u64,
+    /// SwiGLU, to bf16; without it the output is `f32`.
+    pub gated: bool,
+    /// Values of a row of the output.
+    pub width: usize,
+}
+
+/// Rows of x that one product with quantised weights takes at most.
+pub(crate) const PRODUCT_ROWS: usize = 64;
+
+/// Two blocks for each multiprocessor of a large GPU.
+const MANY_BLOCKS: usize = 256;
+
+/// bf16 `x: [rows, K]` by quantised weights.
+pub(crate) fn quantised_product(x: u64, rows: usize, weights: Blocks, after: After, out: u64) -> Launch {
+    // Blocks of several tiles read x less often, and are for products with enough blocks.
+    let tiles = if rows > 8 && weights.rows.div_ceil(4 * 16) >= MANY_BLOCKS { 4 } else { 1 };
+    product_in_tiles(tiles, x, rows, weights, after, out)
+}
+
+/// As product.cuh instantiates it: in blocks of 1 tile of 16 weight rows, or of 4 for more than 8 rows of x.
+pub(crate) fn product_in_tiles(
+    tiles: usize,
+    x: u64,
+    rows: usize,
+    weights: Blocks,
+    after: After,
+    out: u64,
+) -> Launch {
+    let Blocks { format, bodies, heads, rows: extent, cols } = weights;
+    let blocks = extent.div_ceil(tiles * 16);
+    let most = rows.next_power_of_two().clamp(8, PRODUCT_ROWS);
+    let gated = usize::from(after.gated);
+    let arguments = arguments![
+        bodies, heads, x, rows, after.bias, after.residual, out, extent, cols, after.width, gated
+    ];
+    // Few rows of weights make few blocks: then more warps share each row.
+    let threads = if most == 8 && blocks < MANY_BLOCKS { 2 * THREADS } else { THREADS };
+    launch(Module::Quantised(format), format!("product_{format}_{most}_{tiles}"), (blocks, 1), threads, arguments)
+}
+
+/// Rows `first..first + rows` of quantised weights as bf16.
+pub(crate) fn expand(weights: Blocks, first: usize, rows: usize, out: u64) -> Launch {
+    let Blocks { format, bodies, heads, cols, .. } = weights;
+    let parts = rows * cols / 16;
+    let arguments = arguments![bodies, heads, first, parts, cols, out];
+    launch(Module::Quantised(format), format!("expand_{format}"), (parts.div_ceil(THREADS), 1), THREADS, arguments)
+}
+
 /// Where partial sums of attention go: `[parts, A, D]` and `[parts, A, 2]`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Parts {
@@ -292,4 +362,70 @@ pub(crate) struct Found {
 pub(crate) fn top_k(logits: u64, masks: u64, requests: u64, rows: usize, vocabulary: usize, found: Found) -> Launch {
     let arguments = arguments![logits, masks, requests, vocabulary, found.ids, found.values, found.count];
     launch(Module::Sample, "top_k".into(), (rows, 1), 1024, arguments)
+}
+
+/// Tokens that a vocabulary may have to be drawn from: draw.cu's groups.
+#[cfg_attr(not(feature = "cuda"), expect(dead_code, reason = "only a GPU has other rows"))]
+pub(crate) const DRAW_TOKENS: usize = 1024 * 512;
+
+/// Where draws are described: masks, and what [`draw_words`] gives.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Draws {
+    pub masks: u64,
+    pub requests: u64,
+    pub adjustments: u64,
+}
+
+/// `out: [count]`: a token for each request, or one of draw.cu's marks.
+pub(crate) fn draw(logits: u64, draws: Draws, count: usize, vocabulary: usize, out: u64) -> Launch {
+    let arguments = arguments![logits, draws.masks, draws.requests, draws.adjustments, vocabulary, out];
+    launch(Module::Draw, "draw".into(), (count, 1), 1024, arguments)
+}
+
+/// Requests, adjustments and masks as draw.cu reads them. Rows with the same mask share it.
+#[derive(Debug, Default)]
+pub(crate) struct DrawWords {
+    pub requests: Vec<u32>,
+    pub adjustments: Vec<u32>,
+    pub masks: Vec<u32>,
+}
+
+pub(crate) fn draw_words(requests: &[(usize, Draw<'_>)], vocabulary: usize) -> DrawWords {
+    let mut words = DrawWords::default();
+    let per_mask = vocabulary.div_ceil(32);
+    let mut known: Vec<(*const u32, u32)> = Vec::new();
+    for (row, draw) in requests {
+        let mask = draw.mask.map_or(u32::MAX, |mask| {
+            let found = known.iter().find(|(at, _)| *at == mask.as_ptr()).map(|(_, index)| *index);
+            found.unwrap_or_else(|| {
+                let index = (words.masks.len() / per_mask) as u32;
+                words.masks.extend(mask.iter().copied().chain(std::iter::repeat(0)).take(per_mask));
+                known.push((mask.as_ptr(), index));
+                index
+            })
+        });
+        let first = (words.adjustments.len() / 4) as u32;
+        for adjustment in draw.adjustments {
+            let Adjustment { token, count, seen, bias } = *adjustment;
+            words.adjustments.extend([token, count, u32::from(seen), bias.to_bits()]);
+        }
+        let Penalties { frequency, presence, repetition } = draw.penalties;
+        let halves = |x: u64| [x as u32, (x >> 32) as u32];
+        words.requests.extend([*row as u32, mask, draw.top_k.min(vocabulary) as u32, first]);
+        words.requests.push(draw.adjustments.len() as u32);
+        let floats = [draw.temperature, draw.top_p, draw.min_p, frequency, presence, repetition];
+        words.requests.extend(floats.map(f32::to_bits));
+        words.requests.extend([halves(draw.seed), halves(draw.position)].concat());
+        words.requests.push(0);
+    }
+    words
+}
+
+/// What draw.cu has written.
+pub(crate) fn drawn(word: u32) -> Drawn {
+    match word {
+        u32::MAX => Drawn::NotFinite,
+        0xffff_fffe => Drawn::Nothing,
+        token => Drawn::Token(token),
+    }
 }

@@ -1,9 +1,9 @@
-//! Are products of quantised weights right on this GPU? Asked once, when it is opened.
+//! Are candle's products of quantised weights right on this GPU? The portable backend uses them.
 //!
 //! candle's fast kernels for them are machine code for the architectures that the build named. On any other their launch
 //! fails without an error and the output is whatever was in memory. Its slower ones are PTX and run everywhere.
 
-use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use candle_core::quantized::cuda::set_force_dmmv;
 use candle_core::quantized::{GgmlDType, QMatMul, QStorage, QTensor};
@@ -34,31 +34,18 @@ pub enum QuantisedProducts {
     Fast,
     /// By its kernels for all architectures: the others are wrong.
     Slow,
-    /// Both are wrong: quantised weights become bf16 when they are loaded.
+    /// Both are wrong.
     Wrong,
 }
 
-static FOUND: AtomicU8 = AtomicU8::new(0);
-
-/// What was found when a GPU was opened; of several devices the worst, since candle's choice holds for all of them.
-pub fn quantised_products() -> QuantisedProducts {
-    match FOUND.load(Ordering::Relaxed) {
-        0 => QuantisedProducts::Fast,
-        1 => QuantisedProducts::Slow,
-        _ => QuantisedProducts::Wrong,
-    }
-}
-
-/// Tries the fast kernels, and turns to the slower ones where the fast ones are wrong.
-pub(crate) fn settle(device: &Device) {
+/// Tries the fast kernels, and selects the slower ones for the process where the fast ones are wrong.
+pub fn settle_quantised(device: &Device) -> QuantisedProducts {
     let ways = [(QuantisedProducts::Fast, false), (QuantisedProducts::Slow, true)];
     let right = ways.into_iter().find(|(_, slow)| {
         set_force_dmmv(*slow);
         are_right(device)
     });
-    let found = right.map_or(QuantisedProducts::Wrong, |(way, _)| way);
-    FOUND.fetch_max(found as u8, Ordering::Relaxed);
-    set_force_dmmv(quantised_products() != QuantisedProducts::Fast);
+    right.map_or(QuantisedProducts::Wrong, |(way, _)| way)
 }
 
 /// A failed launch counts as a wrong result.

@@ -11,7 +11,7 @@ use super::plan::{Cut, Plan, WIDE_ROWS, strips};
 use crate::attention::{Heads, KEYS, PagedSequence};
 use crate::embedding::Pool;
 use crate::rope::RopeTable;
-use crate::sample::{MAX_TOP_K, TopK, TopKRequest};
+use crate::sample::{Draw, Drawn, MAX_TOP_K, TopK, TopKRequest};
 
 fn cuda_device(tensor: &Tensor) -> Result<CudaDevice> {
     tensor.device().as_cuda_device().cloned()
@@ -318,6 +318,35 @@ pub(crate) fn top_k(logits: &Tensor, requests: &[TopKRequest<'_>]) -> Result<Vec
         (count != u32::MAX).then(|| ids.into_iter().zip(values).take(count as usize).collect())
     };
     Ok(counts.into_iter().zip(tokens).map(row).collect())
+}
+
+/// Draws from rows of logits, which adjustments change; each request names its row.
+pub(crate) fn draw(logits: &Tensor, requests: &[(usize, Draw<'_>)]) -> Result<Vec<Drawn>> {
+    let (device, (rows, vocabulary)) = (cuda_device(logits)?, rows_and_width(logits)?);
+    let token_exists = |draw: &Draw<'_>| draw.adjustments.iter().all(|by| (by.token as usize) < vocabulary);
+    if vocabulary > launch::DRAW_TOKENS || requests.iter().any(|(row, draw)| *row >= rows || !token_exists(draw)) {
+        bail!("draws from {rows} rows of {vocabulary} tokens ({} at most) that do not exist", launch::DRAW_TOKENS);
+    }
+    if requests.is_empty() {
+        return Ok(Vec::new());
+    }
+    let words = launch::draw_words(requests, vocabulary);
+    let copy = |mut words: Vec<u32>| {
+        // No driver allocates or copies nothing.
+        words.resize(words.len().max(1), 0);
+        Tensor::new(words, logits.device())
+    };
+    let (wanted, adjustments, masks) = (copy(words.requests)?, copy(words.adjustments)?, copy(words.masks)?);
+    let (held, wanted, adjustments, masks) =
+        (hold_as(logits, DType::F32)?, hold(&wanted)?, hold(&adjustments)?, hold(&masks)?);
+    let draws = launch::Draws {
+        masks: masks.values.at,
+        requests: wanted.values.at,
+        adjustments: adjustments.values.at,
+    };
+    let (tensor, out) = output(&device, requests.len(), DType::U32)?;
+    run(&device, &launch::draw(held.values.at, draws, requests.len(), vocabulary, out.at))?;
+    Ok(tensor.to_vec1::<u32>()?.into_iter().map(launch::drawn).collect())
 }
 
 fn same_shape(x: &Tensor, y: &Tensor) -> Result<()> {

@@ -10,14 +10,16 @@ use crate::sample::{self, Draw, Drawn, TopK, TopKRequest};
 use candle_core::{CpuStorage, InplaceOp1, Layout, Result, Tensor, bail};
 
 /// Draws a token from rows of `logits: [R, V]`, each request from the row that it names; rows ascend. Changes those rows on
-/// the CPU.
-///
-/// There is no CUDA kernel for this yet: where the `top_k` heaviest tokens are enough and logits are not adjusted, the GPU
-/// finds those; otherwise the rows are copied to the host.
+/// the CPU and with CUDA.
 pub fn draw(logits: &Tensor, requests: &[(usize, Draw<'_>)]) -> Result<Vec<Drawn>> {
-    let (rows, width) = logits.dims2()?;
+    let width = logits.dim(1)?;
+    #[cfg(feature = "cuda")]
+    if logits.device().is_cuda() {
+        return cuda::draw(logits, requests);
+    }
     if !logits.device().is_cpu() {
-        return draw_on_host(logits, rows, width, requests);
+        let mut logits = logits.force_contiguous()?.flatten_all()?.to_vec1::<f32>()?;
+        return Ok(sample::draw_rows(active_isa(), &mut logits, width, requests));
     }
     let draws = DrawRows { width, requests, drawn: Mutex::default() };
     logits.inplace_op1(&draws)?;
@@ -43,27 +45,6 @@ impl InplaceOp1 for DrawRows<'_> {
         *self.drawn.lock().unwrap_or_else(PoisonError::into_inner) = drawn;
         Ok(())
     }
-}
-
-fn draw_on_host(logits: &Tensor, rows: usize, width: usize, requests: &[(usize, Draw<'_>)]) -> Result<Vec<Drawn>> {
-    let mut top = vec![TopKRequest { mask: None, wanted: 1 }; rows];
-    let heaviest = |draw: &Draw<'_>| draw.heaviest_tokens();
-    for (row, draw) in requests {
-        if let Some(wanted) = heaviest(draw) {
-            top[*row] = TopKRequest { mask: draw.mask, wanted };
-        }
-    }
-    let is_short = requests.iter().any(|(_, draw)| heaviest(draw).is_some());
-    let top = if is_short { top_k(logits, &top)? } else { Vec::new() };
-    let draw = |(row, draw): &(usize, Draw<'_>)| {
-        if heaviest(draw).is_some() {
-            return Ok(top[*row].as_ref().map_or(Drawn::NotFinite, |top| sample::draw_from_top_k(top, draw)));
-        }
-        // Off a GPU comes the whole storage that a view is a part of.
-        let mut row = logits.narrow(0, *row, 1)?.force_contiguous()?.flatten_all()?.to_vec1::<f32>()?;
-        Ok(sample::draw_rows(active_isa(), &mut row, width, &[(0, *draw)])[0])
-    };
-    requests.iter().map(draw).collect()
 }
 
 /// The most likely tokens of each row of `logits: [R, V]`; `None` for a row with NaN.

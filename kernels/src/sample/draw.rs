@@ -1,7 +1,5 @@
 //! What is drawn from a row, and how.
 
-use super::top_k::MAX_TOP_K;
-
 /// How the next token is drawn from one row.
 #[derive(Debug, Clone, Copy)]
 pub struct Draw<'a> {
@@ -36,12 +34,6 @@ impl Draw<'_> {
         seed: 0,
         position: 0,
     };
-
-    /// How many of the heaviest tokens are enough to draw from, if they are few and known without adjustments.
-    pub fn heaviest_tokens(&self) -> Option<usize> {
-        let wanted = if self.temperature > 0.0 { self.top_k } else { 1 };
-        Some(wanted).filter(|wanted| (1..=MAX_TOP_K).contains(wanted) && self.adjustments.is_empty())
-    }
 }
 
 /// What changes the logit of one token.

@@ -70,16 +70,5 @@ pub fn draw_row(logits: &mut [f32], draw: &Draw<'_>) -> Drawn {
     row::draw(active_isa(), logits, draw)
 }
 
-/// Draws from the heaviest tokens of a row, where [`Draw::heaviest_tokens`] of them are enough.
-pub fn draw_from_top_k(top_k: &TopK, draw: &Draw<'_>) -> Drawn {
-    let mut tokens = top_k.clone();
-    tokens.sort_unstable_by_key(|(id, _)| *id);
-    let mut logits: Vec<f32> = tokens.iter().map(|(_, logit)| *logit).collect();
-    match row::draw(active_isa(), &mut logits, &Draw { mask: None, ..*draw }) {
-        Drawn::Token(index) => Drawn::Token(tokens[index as usize].0),
-        other => other,
-    }
-}
-
 #[cfg(test)]
 mod tests;

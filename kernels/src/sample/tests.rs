@@ -198,30 +198,3 @@ fn limits_beyond_their_range_keep_one_token_or_all() {
     }
 }
 
-#[test]
-fn the_heaviest_tokens_alone_are_drawn_from_as_the_exact_distribution_says() {
-    let row = logits(700);
-    let adjustments = adjustments(700);
-    let enough = |request: &Draw<'_>| request.heaviest_tokens();
-    assert_eq!(enough(&Draw::GREEDY), Some(1));
-    assert_eq!(enough(&PLAIN), None);
-    assert_eq!(enough(&Draw { top_k: MAX_TOP_K + 1, ..PLAIN }), None);
-    assert_eq!(enough(&Draw { adjustments: &adjustments, ..Draw::GREEDY }), None);
-    let request = Draw { top_k: 12, top_p: 0.8, mask: Some(MASK), ..PLAIN };
-    let top = top_k(&row, TopKRequest { mask: request.mask, wanted: 12 }).expect("there is no NaN");
-    let kept: Vec<u32> = distribution(&row, &request).into_iter().map(|(id, _)| id).collect();
-    let mut drawn: Vec<u32> = (0..2000)
-        .map(|position| match draw_from_top_k(&top, &Draw { position, ..request }) {
-            Drawn::Token(id) => id,
-            other => panic!("{other:?}"),
-        })
-        .collect();
-    drawn.sort_unstable();
-    drawn.dedup();
-    let mut want = kept.clone();
-    want.sort_unstable();
-    assert_eq!(drawn, want);
-    let greedy = top_k(&row, TopKRequest { mask: None, wanted: 1 }).expect("there is no NaN");
-    assert_eq!(draw_from_top_k(&greedy, &Draw::GREEDY), draw(active_isa(), &row, Draw::GREEDY));
-    assert_eq!(draw_from_top_k(&Vec::new(), &Draw::GREEDY), Drawn::Nothing);
-}

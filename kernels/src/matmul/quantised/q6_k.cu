@@ -1,0 +1,3 @@
+#include "product.cuh"
+
+KERNELS_OF(Q6_K, q6_k)

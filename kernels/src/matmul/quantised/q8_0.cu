@@ -1,0 +1,3 @@
+#include "product.cuh"
+
+KERNELS_OF(Q8_0, q8_0)
