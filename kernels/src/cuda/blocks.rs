@@ -1,7 +1,7 @@
 //! How quantised weights are laid out on a GPU: the bodies of all blocks, then their heads.
 //!
 //! A head is what keeps a block of ggml's from being aligned: its scale, or scale and minimum. Formats whose blocks are whole
-//! multiples of 16 bytes have none.
+//! multiples of 16 bytes have none. The middle bytes of every word of quants of Q4_K and Q6_K are swapped.
 
 use crate::matmul::{Format, MatrixError};
 
@@ -53,9 +53,17 @@ impl Layout {
         let mut out = Vec::with_capacity(want.next_multiple_of(4));
         let (start, len) = self.head;
         let blocks = || (0..rows).flat_map(|row| bytes[source(row) * row_bytes..][..row_bytes].chunks_exact(self.block));
+        // The four-bit and six-bit quants of these formats, as product.cuh takes them.
+        let swapped = match format {
+            Format::Q4K => 16..144,
+            Format::Q6K => 0..192,
+            _ => 0..0,
+        };
         for block in blocks() {
+            let body = out.len();
             out.extend_from_slice(&block[..start]);
             out.extend_from_slice(&block[start + len..]);
+            out[body..][swapped.clone()].chunks_exact_mut(4).for_each(|word| word.swap(1, 2));
         }
         blocks().for_each(|block| out.extend_from_slice(&block[start..start + len]));
         out.resize(out.len().next_multiple_of(4), 0);

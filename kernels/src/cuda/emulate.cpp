@@ -169,6 +169,12 @@ static void multiply(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_
     }
     __syncwarp();
 }
+static void multiply_bf16(float (&d)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
+    for (float& x : d) x = 0;
+    multiply<bf16>(d, a, b0, b1);
+}
+static uint32_t masked(uint32_t x, uint32_t mask, uint32_t bits) { return (x & mask) | bits; }
+static uint32_t in_register(uint32_t constant) { return constant; }
 static void load(uint32_t (&to)[4], const void* row, bool transposed) {
     uint32_t(*all)[6] = mine();
     const int lane = threadIdx.x % 32;

@@ -538,7 +538,7 @@ fn products_with_quantised_weights_are_those_of_their_values() {
             let good = (got.to_f32() - want).abs() <= want.abs() / 256.0 + 1e-6 * largest;
             assert!(good, "{format:?}: {got} for {want}");
         }
-        // Products have exactly the values to which weights are expanded, but for Q4_K's and Q6_K's, which do not round them.
+        // Products have exactly the values to which weights are expanded, but for Q4_K's and Q6_K's with few rows, which do not round them.
         let rounded = poisoned(bf16::NAN, n * k);
         run(&launch::expand(weights, 0, n, at(&rounded)));
         assert!(rounded[3 * k..8 * k] == expanded[..], "{format:?} depends on where expansion begins");
@@ -547,7 +547,7 @@ fn products_with_quantised_weights_are_those_of_their_values() {
         let x: Vec<bf16> = noises(11, 64 * k).into_iter().map(bf16::from_f32).collect();
         let (bias, residual) = (noises(12, n), noises(13, 64 * (n + 3)));
         for m in [1, 7, 12, 25, 64] {
-            let values = if matches!(format, Format::Q4K | Format::Q6K) { &values } else { &rounded };
+            let values = if matches!(format, Format::Q4K | Format::Q6K) && m <= 8 { &values } else { &rounded };
             let dot = |m: usize, row: usize| {
                 let pairs = x[m * k..][..k].iter().zip(&values[row * k..][..k]);
                 pairs.map(|(x, w)| f64::from(x.to_f32()) * f64::from(*w)).sum::<f64>() as f32

@@ -33,6 +33,26 @@ __device__ inline void multiply<bf16>(float (&c)[4], const uint32_t (&a)[4], uin
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
+// a[16, 16] · b[16, 8].
+__device__ inline void multiply_bf16(float (&d)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
+    asm volatile(
+        "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%10,%10,%10,%10};"
+        : "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1), "f"(0.0f));
+}
+
+// (x & mask) | bits in one instruction, which two immediate values would not be.
+__device__ inline uint32_t masked(uint32_t x, uint32_t mask, uint32_t bits) {
+    uint32_t out;
+    asm("lop3.b32 %0, %1, %2, %3, 0xea;" : "=r"(out) : "r"(x), "r"(mask), "r"(bits));
+    return out;
+}
+// A constant that stays in a register, for instructions with another immediate value.
+__device__ inline uint32_t in_register(uint32_t constant) {
+    asm volatile("" : "+r"(constant));
+    return constant;
+}
+
 __device__ inline uint32_t shared_address(const void* p) { return (uint32_t)__cvta_generic_to_shared(p); }
 
 // Four matrices of 8 x 8 halves; the rows of matrix i are named by lanes 8i to 8i + 7.

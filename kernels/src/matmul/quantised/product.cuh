@@ -102,6 +102,7 @@ __device__ inline uint32_t byte_of(uint32_t word, int i) { return word >> (8 * i
 // The 16 weights as pairs of bf16.
 template <Format F>
 __device__ inline void expand_part(const Raw& raw, int part, uint32_t (&out)[8]) {
+    const uint32_t exponent = in_register(F == Q8_0 ? 0x47 : 0x43);
     const int half_bits = part % 8 / 2;
     float d, m = 0;
     if (F == Q4_K || F == Q5_K) {
@@ -151,9 +152,11 @@ __device__ inline void expand_part(const Raw& raw, int part, uint32_t (&out)[8])
         for (int j = 0; j < 4; j++) {
             if (F == Q8_0) {
                 // 32768 + q with all eight bits of q.
-                w[j] = d * (__uint_as_float(__byte_perm(q, 0x47, 0x4505 | j << 4)) - 32896.0f);
+                w[j] = d * (__uint_as_float(__byte_perm(q, exponent, 0x4505 | j << 4)) - 32896.0f);
             } else {
-                w[j] = fmaf(__uint_as_float(__byte_perm(q, 0x43, 0x4055 | j << 8)), d, c);
+                // The bytes of these two formats lie as products with few rows take them.
+                const int byte = F == Q4_K || F == Q6_K ? (j == 1 ? 2 : j == 2 ? 1 : j) : j;
+                w[j] = fmaf(__uint_as_float(__byte_perm(q, exponent, 0x4055 | byte << 8)), d, c);
             }
         }
         out[2 * i] = pack<bf16>(w[0], w[1]);
@@ -216,26 +219,21 @@ __device__ inline void accumulate(float (&c)[COLUMNS][4], const uint8_t* bodies,
     }
 }
 
-// Q4_K and Q6_K. Integer arithmetic would be the limit, so weights stay whole numbers in the product: bf16(128 + q)
+// Q4_K and Q6_K by at most 8 rows. Integer arithmetic would be the limit, so weights stay whole numbers in the product: bf16(128 + q)
 // is one instruction for two weights. A step has 32 values of k, each mma those of one scale or half of them, and the sums become
-// scale·Σ (128 + q)·x - offset·Σ x, with Σ x from a product with ones. With few rows, what a warp needs next is requested before
-// it computes; with more there are no registers for it.
-const uint32_t ONES = 0x3f803f80, ABOVE = 0x43004300;
+// scale·Σ (128 + q)·x - offset·Σ x, with Σ x from a product with ones. What a warp needs next is requested before it computes.
+// Bytes 1 and 2 of each word of quants are swapped, so that a mask finds neighbours.
+const uint32_t ONES = 0x3f803f80, ABOVE = 0x43004300, LOW_BITS = 0x000f000f, HIGH_BITS = 0x00300030;
 
-// 128 + byte `i` of a word, for bytes below 128.
-__device__ inline float above_128(uint32_t bytes, int i) {
-    return __uint_as_float(__byte_perm(bytes, 0x43, 0x4055 | i << 8));
-}
-
-// Four values of x as masks find pairs in a word: bytes 0 and 2, then 1 and 3.
-__device__ inline uint2 even_odd(uint32_t low, uint32_t high) {
-    return make_uint2(__byte_perm(low, high, 0x5410), __byte_perm(low, high, 0x7632));
+// 128 + byte `i` of a word, for bytes below 128; `exponent` is 0x43, in a register.
+__device__ inline float above_128(uint32_t bytes, uint32_t exponent, int i) {
+    return __uint_as_float(__byte_perm(bytes, exponent, 0x4055 | i << 8));
 }
 
 // Adds scale·(sums - above·of_x) - minimum·of_x for one of the rows.
 __device__ inline void add_scaled(float* c, const float* sums, const float* of_x, float scale, float above, float minimum) {
     const float offset = fmaf(above, scale, minimum);
-    for (int e = 0; e < 2; e++) c[e] += fmaf(scale, sums[e], -offset * of_x[e]);
+    for (int e = 0; e < 2; e++) c[e] = fmaf(-offset, of_x[e], fmaf(scale, sums[e], c[e]));
 }
 
 struct FourBits {
@@ -253,17 +251,17 @@ __device__ inline void request(FourBits& to, const uint8_t* bodies, Rows weights
     }
 }
 
-template <int COLUMNS>
-__device__ inline void accumulate_q4_k(float (&c)[COLUMNS][4], const uint8_t* bodies, Rows weights, const bf16* x, int rows,
+__device__ inline void accumulate_q4_k(float (&c)[1][4], const uint8_t* bodies, Rows weights, const bf16* x, int rows,
                                        int k, int first, int step) {
     const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4, blocks = k / 256;
     if (first >= blocks) return;
     const uint32_t ones[4] = {ONES, ONES, ONES, ONES};
-    FourBits now, next;
+    const uint32_t above = in_register(ABOVE), low_bits = in_register(LOW_BITS), exponent = in_register(0x43);
+    FourBits next;
     request(next, bodies, weights, first, t);
     for (int block = first; block < blocks; block += step) {
-        now = next;
-        if (COLUMNS == 1 && block + step < blocks) request(next, bodies, weights, block + step, t);
+        const FourBits now = next;
+        if (block + step < blocks) request(next, bodies, weights, block + step, t);
         uint32_t scales[2][2], minima[2][2];
         float d[2], least[2];
         for (int r = 0; r < 2; r++) {
@@ -277,32 +275,28 @@ __device__ inline void accumulate_q4_k(float (&c)[COLUMNS][4], const uint8_t* bo
         }
 #pragma unroll
         for (int sub = 0; sub < 8; sub++) {
+            uint4 xs = make_uint4(0, 0, 0, 0);
+            if (g < rows) xs = *(const uint4*)(x + (size_t)g * k + 256 * block + 32 * sub + 8 * t);
             uint32_t a[2][4];
-            float scale[2], minimum[2];
             for (int r = 0; r < 2; r++) {
                 const uint2 q = now.q[r][sub / 2];
                 const uint32_t words[2] = {q.x >> (sub % 2 * 4), q.y >> (sub % 2 * 4)};
                 for (int i = 0; i < 2; i++) {
-                    a[i][r] = (words[i] & 0x000f000f) | ABOVE;
-                    a[i][r + 2] = (words[i] >> 8 & 0x000f000f) | ABOVE;
+                    a[i][r] = masked(words[i], low_bits, above);
+                    a[i][r + 2] = masked(words[i] >> 8, low_bits, above);
                 }
-                scale[r] = d[r] * (above_128(scales[r][sub / 4], sub % 4) - 128.0f);
-                minimum[r] = least[r] * (above_128(minima[r][sub / 4], sub % 4) - 128.0f);
             }
-#pragma unroll
-            for (int j = 0; j < COLUMNS; j++) {
-                uint4 xs = make_uint4(0, 0, 0, 0);
-                if (8 * j + g < rows) xs = *(const uint4*)(x + (size_t)(8 * j + g) * k + 256 * block + 32 * sub + 8 * t);
-                const uint2 pairs[2] = {even_odd(xs.x, xs.y), even_odd(xs.z, xs.w)};
-                float sums[4] = {}, of_x[4] = {};
-                for (int i = 0; i < 2; i++) {
-                    multiply<bf16>(sums, a[i], pairs[i].x, pairs[i].y);
-                    multiply<bf16>(of_x, ones, pairs[i].x, pairs[i].y);
-                }
-                for (int r = 0; r < 2; r++) add_scaled(&c[j][2 * r], &sums[2 * r], of_x, scale[r], 128.0f, minimum[r]);
+            float sums[4], of_x[4];
+            multiply_bf16(sums, a[0], xs.x, xs.y);
+            multiply_bf16(of_x, ones, xs.x, xs.y);
+            multiply<bf16>(sums, a[1], xs.z, xs.w);
+            multiply<bf16>(of_x, ones, xs.z, xs.w);
+            for (int r = 0; r < 2; r++) {
+                const float scale = fmaf(above_128(scales[r][sub / 4], exponent, sub % 4), d[r], -128.0f * d[r]);
+                const float minimum = fmaf(above_128(minima[r][sub / 4], exponent, sub % 4), least[r], -128.0f * least[r]);
+                add_scaled(&c[0][2 * r], &sums[2 * r], of_x, scale, 128.0f, minimum);
             }
         }
-        if (COLUMNS > 1 && block + step < blocks) request(next, bodies, weights, block + step, t);
     }
 }
 
@@ -329,45 +323,44 @@ __device__ inline void request(SixBits& to, const uint8_t* bodies, const uint8_t
     }
 }
 
-template <int COLUMNS>
-__device__ inline void accumulate_q6_k(float (&c)[COLUMNS][4], const uint8_t* bodies, const uint8_t* heads, Rows weights,
+__device__ inline void accumulate_q6_k(float (&c)[1][4], const uint8_t* bodies, const uint8_t* heads, Rows weights,
                                        const bf16* x, int rows, int k, int first, int step) {
     const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4, blocks = k / 256;
     if (first >= blocks) return;
     const uint32_t ones[4] = {ONES, ONES, ONES, ONES};
-    SixBits now, next;
+    const uint32_t above = in_register(ABOVE), low_bits = in_register(LOW_BITS), high_bits = in_register(HIGH_BITS);
+    const uint32_t exponent = in_register(0x47);
+    SixBits next;
     request(next, bodies, heads, weights, first, t);
     for (int block = first; block < blocks; block += step) {
-        now = next;
-        if (COLUMNS == 1 && block + step < blocks) request(next, bodies, heads, weights, block + step, t);
+        const SixBits now = next;
+        if (block + step < blocks) request(next, bodies, heads, weights, block + step, t);
         const float d[2] = {low_half(now.d[0]), low_half(now.d[1])};
 #pragma unroll
         for (int group = 0; group < 16; group++) {
             const int half = group / 8, quarter = group % 8 / 2, part = group % 2;
+            uint2 xs = make_uint2(0, 0);
+            if (g < rows) xs = *(const uint2*)(x + (size_t)g * k + 256 * block + 16 * group + 4 * t);
             uint32_t a[4];
-            float scale[2];
             for (int r = 0; r < 2; r++) {
                 const uint32_t low = now.low[r][half][quarter % 2][part] >> (quarter < 2 ? 0 : 4);
                 const uint32_t high = quarter < 2 ? now.high[r][half][part] << (4 - 2 * quarter)
                                                   : now.high[r][half][part] >> (2 * quarter - 4);
-                a[r] = (low & 0x000f000f) | (high & 0x00300030) | ABOVE;
-                a[r + 2] = (low >> 8 & 0x000f000f) | (high >> 8 & 0x00300030) | ABOVE;
+                a[r] = masked(high, high_bits, masked(low, low_bits, above));
+                a[r + 2] = masked(high >> 8, high_bits, masked(low >> 8, low_bits, above));
+            }
+            float sums[4], of_x[4];
+            multiply_bf16(sums, a, xs.x, xs.y);
+            multiply_bf16(of_x, ones, xs.x, xs.y);
+            for (int r = 0; r < 2; r++) {
                 const uint4 all = now.scales[r];
                 const uint32_t scales = group < 4 ? all.x : group < 8 ? all.y : group < 12 ? all.z : all.w;
-                scale[r] = d[r] * (float)(int8_t)(scales >> (group % 4 * 8));
-            }
-#pragma unroll
-            for (int j = 0; j < COLUMNS; j++) {
-                uint2 xs = make_uint2(0, 0);
-                if (8 * j + g < rows) xs = *(const uint2*)(x + (size_t)(8 * j + g) * k + 256 * block + 16 * group + 4 * t);
-                const uint2 pairs = even_odd(xs.x, xs.y);
-                float sums[4] = {}, of_x[4] = {};
-                multiply<bf16>(sums, a, pairs.x, pairs.y);
-                multiply<bf16>(of_x, ones, pairs.x, pairs.y);
-                for (int r = 0; r < 2; r++) add_scaled(&c[j][2 * r], &sums[2 * r], of_x, scale[r], 160.0f, 0.0f);
+                // 32768 + the byte with its sign flipped: quicker than a conversion.
+                const float byte = __uint_as_float(__byte_perm(scales ^ 0x80808080, exponent, 0x4505 | group % 4 << 4));
+                const float scale = d[r] * (byte - 32896.0f);
+                add_scaled(&c[0][2 * r], &sums[2 * r], of_x, scale, 160.0f, 0.0f);
             }
         }
-        if (COLUMNS > 1 && block + step < blocks) request(next, bodies, heads, weights, block + step, t);
     }
 }
 
@@ -385,9 +378,9 @@ __device__ void product(const uint8_t* bodies, const uint8_t* heads, const bf16*
     const Rows weights = {{min(first + g, last) * blocks,
                            (gated ? extent / 2 + min(first + g, last) : min(first + g + 8, last)) * blocks}};
     float c[COLUMNS][4] = {};
-    if constexpr (F == Q4_K)
+    if constexpr (F == Q4_K && COLUMNS == 1)
         accumulate_q4_k(c, bodies, weights, x, rows, k, division, divided);
-    else if constexpr (F == Q6_K)
+    else if constexpr (F == Q6_K && COLUMNS == 1)
         accumulate_q6_k(c, bodies, heads, weights, x, rows, k, division, divided);
     else
         accumulate<F, COLUMNS>(c, bodies, heads, weights, x, rows, k, division, divided);
