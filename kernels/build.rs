@@ -25,13 +25,8 @@ const KERNELS: [&str; 19] = [
     "sample/draw.cu",
     "sample/sample.cu",
 ];
-const HEADERS: [&str; 5] = [
-    "attention/tile.cuh",
-    "cuda/common.cuh",
-    "cuda/matrix.cuh",
-    "matmul/quantised/product.cuh",
-    "sample/row.cuh",
-];
+const HEADERS: [&str; 5] =
+    ["attention/tile.cuh", "cuda/common.cuh", "cuda/matrix.cuh", "matmul/quantised/product.cuh", "sample/row.cuh"];
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

@@ -36,7 +36,10 @@ fn run(args: &Args) -> Result<ExitCode> {
     launch::set_up_cpu(global)?;
     let isa = kernels::cpu::active_isa();
     let kv = if global.kv == KvFormat::F16 { "" } else { ", KV cache in q8_0" };
-    eval::name_kernels(format!("{isa}, {} numerics{kv}", isa.numerics()));
+    eval::name_kernels(match &launch::gpu_names(global)[..] {
+        [] => format!("{isa}, {} numerics{kv}", isa.numerics()),
+        gpus => format!("CUDA, {}", gpus.join(", ")),
+    });
     match &args.command {
         Command::Retrieval(bench) => retrieval::run(bench, global)?,
         Command::Engine(bench) => engine_speed::run(bench, global)?,

@@ -17,14 +17,14 @@ pub struct Host {
     pub memory_bytes: Option<u64>,
     /// `linux x86_64`.
     pub platform: String,
-    /// The CPU kernels in use and their numerics ([`name_kernels`]).
+    /// The kernels in use: those of the CPU and their numerics, or the GPUs ([`name_kernels`]).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernels: Option<String>,
 }
 
 static KERNELS: OnceLock<String> = OnceLock::new();
 
-/// Names the CPU kernels of this process in all descriptions of the machine from now on.
+/// Names the kernels of this process in all descriptions of the machine from now on.
 pub fn name_kernels(kernels: String) {
     let _ = KERNELS.set(kernels);
 }

@@ -67,6 +67,20 @@ impl Computing {
     }
 }
 
+/// The names of the NVIDIA GPUs that the flags name, as far as there are such.
+pub fn gpu_names(flags: &GlobalFlags) -> Vec<String> {
+    let numbers = match flags.gpu() {
+        Gpu::None => Vec::new(),
+        Gpu::Numbers(numbers) => numbers,
+        Gpu::Auto => vec![0],
+    };
+    #[cfg(feature = "cuda")]
+    let name = kernels::cuda::device::name;
+    #[cfg(not(feature = "cuda"))]
+    let name = |_: usize| None;
+    numbers.into_iter().filter_map(name).collect()
+}
+
 /// Refuses a KV cache in q8_0 unless the kernels compute on the CPU.
 ///
 /// # Errors
@@ -120,8 +134,8 @@ fn open(number: usize, _: Option<BackendChoice>) -> Result<Device> {
 fn open(number: usize, backend: Option<BackendChoice>) -> Result<Device> {
     let hint = "omit --gpu to compute on the CPU; a GPU needs a driver of NVIDIA that is as new as the build";
     if backend == Some(BackendChoice::Portable) {
-        let device = Device::new_cuda(number)
-            .map_err(|error| refusal(format!("GPU {number} cannot be used: {error}"), hint))?;
+        let device =
+            Device::new_cuda(number).map_err(|error| refusal(format!("GPU {number} cannot be used: {error}"), hint))?;
         if kernels::cuda::settle_quantised(&device) == kernels::cuda::QuantisedProducts::Wrong {
             let error = format!("candle multiplies quantised weights wrongly on GPU {number}");
             return Err(refusal(error, "omit --backend portable"));

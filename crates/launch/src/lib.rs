@@ -34,6 +34,6 @@ mod paths;
 mod process;
 
 pub use backend::{Backend, model_name, prefixes_need_local_engine};
-pub use device::check_kv;
+pub use device::{check_kv, gpu_names};
 pub use paths::{absolute, shown};
 pub use process::{exit_on_interrupt, pdf_child, set_up_cpu, wait_for};

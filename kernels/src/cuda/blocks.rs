@@ -52,7 +52,8 @@ impl Layout {
         }
         let mut out = Vec::with_capacity(want.next_multiple_of(4));
         let (start, len) = self.head;
-        let blocks = || (0..rows).flat_map(|row| bytes[source(row) * row_bytes..][..row_bytes].chunks_exact(self.block));
+        let blocks =
+            || (0..rows).flat_map(|row| bytes[source(row) * row_bytes..][..row_bytes].chunks_exact(self.block));
         // The four-bit and six-bit quants of these formats, as product.cuh takes them.
         let swapped = match format {
             Format::Q4K => 16..144,

@@ -85,6 +85,12 @@ pub fn open(ordinal: usize) -> std::result::Result<Device, DeviceError> {
     Ok(device)
 }
 
+/// The name of a GPU, if there is one of this number.
+pub fn name(ordinal: usize) -> Option<String> {
+    result::init().ok()?;
+    CudaContext::new(ordinal).ok()?.name().ok()
+}
+
 /// What a device is, and how much memory it has left. Memory that no tensor holds is given back for it ([`release_unused`]).
 ///
 /// # Errors

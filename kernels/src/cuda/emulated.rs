@@ -15,8 +15,8 @@ use super::launch::{self, After, Angles, Argument, Blocks, Found, Launch, Parts,
 use super::plan::{Cut, Plan, strips};
 use crate::attention::{Heads, KEYS, PagedSequence, Pages, PagesMut, paged, ragged};
 use crate::cpu::Isa;
-use crate::matmul::Format;
 use crate::embedding::{self, Pool};
+use crate::matmul::Format;
 use crate::rope::{Placement, RopeTable, rotate_queries, store_keys_values};
 use crate::sample::{self, Adjustment, Draw, Drawn, Penalties, TopKRequest};
 use crate::{activation, norm};
@@ -519,7 +519,7 @@ fn products_with_quantised_weights_are_those_of_their_values() {
     ];
     for format in formats {
         // Neither is a whole number of what a block of threads takes.
-        let (n, k) = (42, if format.block_len() == 256 { 1536 } else { 1088 });
+        let (n, k) = (42, if format.block_len() == 256 { 1792 } else { 1088 });
         let stored = blocks(format, n * k / format.block_len());
         let layout = Layout::of(format).unwrap();
         let words = layout.words(format, (n, k), &stored, |row| row).unwrap();

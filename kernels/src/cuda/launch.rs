@@ -254,24 +254,18 @@ pub(crate) fn quantised_product(x: u64, rows: usize, weights: Blocks, after: Aft
 }
 
 /// As product.cuh instantiates it: in blocks of 1 tile of 16 weight rows, or of 4 for more than 8 rows of x.
-pub(crate) fn product_in_tiles(
-    tiles: usize,
-    x: u64,
-    rows: usize,
-    weights: Blocks,
-    after: After,
-    out: u64,
-) -> Launch {
+pub(crate) fn product_in_tiles(tiles: usize, x: u64, rows: usize, weights: Blocks, after: After, out: u64) -> Launch {
     let Blocks { format, bodies, heads, rows: extent, cols } = weights;
     let blocks = extent.div_ceil(tiles * 16);
     let most = rows.next_power_of_two().clamp(8, PRODUCT_ROWS);
     let gated = usize::from(after.gated);
-    let arguments = arguments![
-        bodies, heads, x, rows, after.bias, after.residual, out, extent, cols, after.width, gated
-    ];
-    // Few rows of weights make few blocks: then more warps share each row.
-    let threads = if most == 8 && blocks < MANY_BLOCKS { 2 * THREADS } else { THREADS };
-    launch(Module::Quantised(format), format!("product_{format}_{most}_{tiles}"), (blocks, 1), threads, arguments)
+    let arguments =
+        arguments![bodies, heads, x, rows, after.bias, after.residual, out, extent, cols, after.width, gated];
+    // The warps of a tile take units of 256 columns in turn: where seven have less to wait for each other than eight, seven.
+    let units = cols.div_ceil(256);
+    let waits = |warps: usize| units.div_ceil(warps) * warps - units;
+    let warps = if tiles == 1 && waits(7) < waits(8) { 7 } else { 8 };
+    launch(Module::Quantised(format), format!("product_{format}_{most}_{tiles}"), (blocks, 1), 32 * warps, arguments)
 }
 
 /// Rows `first..first + rows` of quantised weights as bf16.

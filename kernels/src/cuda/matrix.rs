@@ -133,7 +133,7 @@ impl DeviceMatrix {
                     (
                         Some(Part::Quantised { layout, words, format, rows }),
                         Part::Quantised { words: below, format: of_below, rows: more, .. },
-                    ) if format == of_below => {
+                    ) if format == of_below && (rows * stacked.cols / format.block_len()).is_multiple_of(2) => {
                         let words = joined(layout, format, stacked.cols, [(&words, rows), (&below, more)])?;
                         stacked.parts.push(Part::Quantised { layout, words, format, rows: rows + more });
                     }
@@ -165,8 +165,7 @@ impl DeviceMatrix {
 
     /// The type in which it takes what it is multiplied with.
     pub fn operand(&self) -> DType {
-        let is_f32 = |part: &Part| matches!(part, Part::Dense(weights) if weights.dtype() != DType::BF16);
-        if self.parts.iter().any(is_f32) { DType::F32 } else { DType::BF16 }
+        if self.parts.iter().any(Part::is_f32) { DType::F32 } else { DType::BF16 }
     }
 
     /// `[M, K] -> [M, N]`, a bias of `[N]`, then the epilogue.
@@ -231,17 +230,18 @@ impl DeviceMatrix {
         let quantised = |part: &Part| matches!(part, Part::Quantised { .. });
         // Our kernels add both where they multiply; beside other products they are added at the end.
         let adds = self.parts.iter().all(quantised) && m <= EXPANDED_ROWS;
-        let held = [bias, residual].map(|added| added.filter(|_| adds).map(|added| hold_as(added, DType::F32)).transpose());
+        let held =
+            [bias, residual].map(|added| added.filter(|_| adds).map(|added| hold_as(added, DType::F32)).transpose());
         let [held_bias, held_residual] = held;
         let (held_bias, held_residual) = (held_bias?, held_residual?);
         let at = |held: &Option<super::device::Held<'_>>| held.as_ref().map_or(0, |held| held.values.at);
         let follows = Follows { bias: at(&held_bias), residual: at(&held_residual) };
-        let bf16 = narrowed(x)?;
+        let bf16 = if self.parts.iter().all(Part::is_f32) { x.clone() } else { narrowed(x)? };
         let mut column = 0;
         for part in &self.parts {
             let to = Columns { at: out.at + 4 * column as u64, width: self.rows };
             match part {
-                Part::Dense(weights) => multiply_dense(if weights.dtype() == DType::BF16 { &bf16 } else { x }, weights, to)?,
+                Part::Dense(weights) => multiply_dense(if part.is_f32() { x } else { &bf16 }, weights, to)?,
                 Part::Quantised { layout, words, format, rows } => {
                     let words = hold(words)?;
                     let weights = self.blocks((*layout, *format), words.values.at, *rows);
@@ -278,6 +278,10 @@ impl DeviceMatrix {
 }
 
 impl Part {
+    fn is_f32(&self) -> bool {
+        matches!(self, Part::Dense(weights) if weights.dtype() != DType::BF16)
+    }
+
     fn rows(&self) -> Result<usize> {
         match self {
             Part::Dense(weights) => weights.dim(0),
@@ -286,7 +290,8 @@ impl Part {
     }
 }
 
-/// Two quantised matrices as one: all bodies, then all heads.
+/// Two quantised matrices as one: all bodies, then all heads. The first has an even number of blocks, since heads are of 2 or 4
+/// bytes, and of words here.
 fn joined(layout: Layout, format: Format, cols: usize, parts: [(&Tensor, usize); 2]) -> Result<Tensor> {
     let bodies = |rows: usize| layout.body_bytes(rows * cols / format.block_len()) / 4;
     let [(above, above_rows), (below, below_rows)] = parts;
@@ -361,7 +366,8 @@ fn expanded<T>(format: Format, (rows, cols): (usize, usize), bytes: &[u8], narro
 fn multiply_dense(x: &Tensor, weights: &Tensor, to: Columns) -> Result<()> {
     let device = x.device().as_cuda_device()?;
     let ((m, k), n) = (x.dims2()?, weights.dim(0)?);
-    let widened = (weights.dtype() == DType::F32 && x.dtype() != DType::F32).then(|| x.to_dtype(DType::F32)).transpose()?;
+    let widened =
+        (weights.dtype() == DType::F32 && x.dtype() != DType::F32).then(|| x.to_dtype(DType::F32)).transpose()?;
     let (x, w) = (hold(widened.as_ref().unwrap_or(x))?, hold(weights)?);
     let aligned = [x.values.at, w.values.at].into_iter().all(|at| at.is_multiple_of(ALIGNED));
     if m <= FEW_ROWS && k.is_multiple_of(8) && w.values.dtype == DType::BF16 && aligned && n == to.width {

@@ -339,11 +339,8 @@ pub(crate) fn draw(logits: &Tensor, requests: &[(usize, Draw<'_>)]) -> Result<Ve
     let (wanted, adjustments, masks) = (copy(words.requests)?, copy(words.adjustments)?, copy(words.masks)?);
     let (held, wanted, adjustments, masks) =
         (hold_as(logits, DType::F32)?, hold(&wanted)?, hold(&adjustments)?, hold(&masks)?);
-    let draws = launch::Draws {
-        masks: masks.values.at,
-        requests: wanted.values.at,
-        adjustments: adjustments.values.at,
-    };
+    let draws =
+        launch::Draws { masks: masks.values.at, requests: wanted.values.at, adjustments: adjustments.values.at };
     let (tensor, out) = output(&device, requests.len(), DType::U32)?;
     run(&device, &launch::draw(held.values.at, draws, requests.len(), vocabulary, out.at))?;
     Ok(tensor.to_vec1::<u32>()?.into_iter().map(launch::drawn).collect())

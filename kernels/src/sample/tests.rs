@@ -197,4 +197,3 @@ fn limits_beyond_their_range_keep_one_token_or_all() {
         assert_eq!(draw(active_isa(), &row, Draw { top_k: usize::MAX, top_p: 2.0, ..request }), all);
     }
 }
-

@@ -8,8 +8,7 @@
 // gates, then as many of ups, and out[m][n] = silu(gate)·up in bf16, else f32. `out_width` is the width of a row of `out` and
 // of the residual.
 // `expand_FORMAT`: the weights of rows first..first + rows as bf16 `[rows, K]`.
-// Launch: product: 8 warps, or 16 with 8 rows; a block has TILES tiles of 16 weight rows and divides K among the warps of a tile.
-// expand: a thread for 16 weights, 256 a block.
+// Launch: product: at most 8 warps; a block has TILES tiles of 16 weight rows and divides K among the warps of a tile. expand: a thread for 16 weights, 256 a block.
 // Bytes: the weights once for R rows of x; x comes from L2, once for a block.
 // Limit: memory bandwidth up to 16 rows; expanding weights and reading x from L1 beyond.
 // Numerics: weights are expanded in f32 and rounded to bf16, products summed in f32 in tensor cores, parts of K in order: a row's bits
@@ -368,7 +367,7 @@ __device__ inline void accumulate_q6_k(float (&c)[1][4], const uint8_t* bodies, 
 template <Format F, int COLUMNS, int TILES>
 __device__ void product(const uint8_t* bodies, const uint8_t* heads, const bf16* x, int rows, const float* bias,
                         const float* residual, void* out, int extent, int k, int out_width, int gated) {
-    __shared__ float sums[(COLUMNS == 1 ? 16 : 8) / TILES][TILES][8 * COLUMNS][17];
+    __shared__ float sums[8 / TILES][TILES][8 * COLUMNS][17];
     const int divided = blockDim.x / 32 / TILES;
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, g = lane / 4, t = lane % 4;
     const int tile = warp % TILES, division = warp / TILES;
@@ -410,7 +409,7 @@ __device__ void product(const uint8_t* bodies, const uint8_t* heads, const bf16*
 }
 
 #define PRODUCT(FORMAT, NAME, R, TILES)                                                                                     \
-    extern "C" __global__ void __launch_bounds__(R == 8 ? 512 : 256)                                                        \
+    extern "C" __global__ void __launch_bounds__(256)                                                                       \
         product_##NAME##_##R##_##TILES(const uint8_t* bodies, const uint8_t* heads, const bf16* x, int rows,                \
                                        const float* bias, const float* residual, void* out, int extent, int k,              \
                                        int out_width, int gated) {                                                          \
