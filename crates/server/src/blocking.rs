@@ -18,7 +18,7 @@ where
     F: Future<Output = Result<T>>,
 {
     let (mut sender, receiver) = oneshot::channel();
-    let runtime = Builder::new_current_thread().enable_time().build()?;
+    let runtime = Builder::new_current_thread().enable_time().build().map_err(ServerError::Thread)?;
     let body = move || {
         runtime.block_on(async move {
             tokio::select! {
@@ -27,7 +27,7 @@ where
             }
         });
     };
-    thread::Builder::new().name("corpus".into()).spawn(body)?;
+    thread::Builder::new().name("corpus".into()).spawn(body).map_err(ServerError::Thread)?;
     receiver.await.map_err(|_| ServerError::Worker("its thread has panicked".into()))?
 }
 

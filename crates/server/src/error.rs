@@ -75,6 +75,8 @@ pub enum ServerError {
     NoDatabase,
     #[error("a worker has failed: {0}")]
     Worker(String),
+    #[error("the system starts no further thread")]
+    Thread(#[source] std::io::Error),
     #[error("a file of the data folder cannot be written")]
     DataFolder(#[from] std::io::Error),
     #[error(transparent)]
@@ -131,6 +133,7 @@ impl ServerError {
             Self::Stopping => (S::SERVICE_UNAVAILABLE, "stopping"),
             Self::EngineEnded => (S::SERVICE_UNAVAILABLE, "engine_ended"),
             Self::NoDatabase => (S::SERVICE_UNAVAILABLE, "database"),
+            Self::Thread(_) => (S::SERVICE_UNAVAILABLE, "overloaded"),
             Self::DataFolder(error) if is_full(error) => (S::INSUFFICIENT_STORAGE, "disk_full"),
             Self::Worker(_) | Self::DataFolder(_) => (S::INTERNAL_SERVER_ERROR, "internal"),
             Self::Call(error) => match error {
@@ -149,9 +152,11 @@ impl ServerError {
             Self::Store(error) => match error {
                 E::InvalidName { .. } | E::InvalidTitle { .. } => (S::BAD_REQUEST, "invalid_value"),
                 E::UnknownCorpus { .. } | E::UnknownDocument(_) | E::UnknownPassage(_) => (S::NOT_FOUND, "not_found"),
-                E::CorpusExists { .. } | E::CorpusBusy { .. } | E::Differs { .. } | E::Overtaken { .. } => {
-                    (S::CONFLICT, "conflict")
-                }
+                E::CorpusExists { .. }
+                | E::CorpusBusy { .. }
+                | E::Locked { .. }
+                | E::Differs { .. }
+                | E::Overtaken { .. } => (S::CONFLICT, "conflict"),
                 E::TextTooLong { .. } => (S::PAYLOAD_TOO_LARGE, "request_too_large"),
                 E::DiskFull { .. } => (S::INSUFFICIENT_STORAGE, "disk_full"),
                 E::Postgres { .. } => (S::SERVICE_UNAVAILABLE, "database"),
@@ -205,6 +210,10 @@ impl ServerError {
             }
             Self::Store(E::CorpusBusy { .. }) => {
                 "wait until that process is done, or stop it: its finished work is stored".into()
+            }
+            Self::Store(E::Locked { .. }) => "try again when that process is done".into(),
+            Self::Thread(_) => {
+                "try again when other requests have ended, or allow the server more threads (ulimit -u)".into()
             }
             Self::Store(E::DiskFull { .. }) => "free some space; nothing was lost".into(),
             Self::DataFolder(error) if is_full(error) => "free some space; nothing was lost".into(),
@@ -322,6 +331,16 @@ mod tests {
         ] {
             let error = ServerError::from(std::io::Error::from(kind));
             assert_eq!((error.status().0.as_u16(), error.hint().as_deref()), (status, hint), "{kind:?}");
+        }
+    }
+
+    #[test]
+    fn what_passes_by_itself_is_no_internal_error() {
+        let locked = store::Error::Locked { path: "corpus.db".into(), source: "database is locked".into() };
+        let thread = ServerError::Thread(std::io::Error::from(ErrorKind::WouldBlock));
+        for (error, status) in [(ServerError::Store(locked), 409), (thread, 503)] {
+            assert_eq!(error.status().0.as_u16(), status, "{error}");
+            assert!(error.hint().is_some_and(|hint| hint.starts_with("try again")), "{error}");
         }
     }
 }

@@ -63,6 +63,8 @@ pub enum Error {
         "the corpus `{name}` in PostgreSQL at {place} was changed by another process meanwhile; nothing was changed"
     )]
     Overtaken { name: String, place: String },
+    #[error("another process keeps {} locked; nothing was changed", path.display())]
+    Locked { path: PathBuf, source: Cause },
     #[error("no permission to open or change {}", path.display())]
     NotPermitted { path: PathBuf, source: Cause },
     #[error("cannot read or write {}", path.display())]
@@ -131,6 +133,7 @@ impl Error {
         match self {
             Self::DiskFull { path, .. }
             | Self::NotPermitted { path, .. }
+            | Self::Locked { path, .. }
             | Self::Io { path, .. }
             | Self::Damaged { path, .. }
             | Self::Database { path, .. } => Some(path),
@@ -154,6 +157,9 @@ impl Error {
             }
             _ => match source.sqlite_error_code() {
                 Some(ErrorCode::DiskFull) => Self::DiskFull { path, source: source.into() },
+                Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+                    Self::Locked { path, source: source.into() }
+                }
                 Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::CannotOpen) => {
                     Self::NotPermitted { path, source: source.into() }
                 }

@@ -271,3 +271,16 @@ fn a_read_only_folder_can_be_read() -> Outcome {
     set_mode(0o755)?;
     outcome
 }
+
+#[test]
+fn a_database_that_another_process_keeps_locked_is_told_from_a_broken_one() -> Outcome {
+    let scratch = Scratch::new();
+    let mut writer = scratch.writer();
+    let other = rusqlite::Connection::open(scratch.file("memory.sqlite"))?;
+    other.execute_batch("BEGIN IMMEDIATE")?;
+    let outcome = put_lines(&mut writer, "first", "one line\n");
+    assert!(matches!(outcome, Err(Error::Locked { .. })), "{outcome:?}");
+    other.execute_batch("ROLLBACK")?;
+    put_lines(&mut writer, "first", "one line\n")?;
+    Ok(())
+}

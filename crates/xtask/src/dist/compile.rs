@@ -15,12 +15,24 @@ pub(crate) fn compile(root: &Path, features: Option<&str>) -> Result<PathBuf, St
     command.args(["--message-format", "json-render-diagnostics"]);
     if let Some(features) = features {
         command.args(["--features", features]);
+        command.envs(cuda(features, env::var_os("CUDA_COMPUTE_CAP").is_some()));
     }
     let output = command.stderr(Stdio::inherit()).output().map_err(|error| format!("cannot run cargo: {error}"))?;
     if !output.status.success() {
         return Err("the build fails".to_owned());
     }
     executable(&String::from_utf8_lossy(&output.stdout)).ok_or_else(|| "cargo names no executable".to_owned())
+}
+
+/// What compiles candle's CUDA kernels for all GPUs of compute capability 8.0 and later, unless one was selected
+/// (`kernels/CUDA.md`): machine code for 8.0 and 9.0, PTX for the others.
+fn cuda(features: &str, selected: bool) -> Vec<(&'static str, &'static str)> {
+    let has_cuda = features.split([',', ' ']).any(|feature| feature == "cuda");
+    if !has_cuda || selected {
+        return Vec::new();
+    }
+    let flags = "-gencode=arch=compute_80,code=compute_80 -gencode=arch=compute_80,code=sm_90 --compress-mode=size";
+    vec![("CUDA_COMPUTE_CAP", "80"), ("NVCC_APPEND_FLAGS", flags)]
 }
 
 /// The compiler's flags, as `CARGO_ENCODED_RUSTFLAGS` has them: those of `RUSTFLAGS`, and other names for the folders of sources.
@@ -57,6 +69,13 @@ mod tests {
 {"reason":"build-finished","success":true}"#;
         assert_eq!(executable(messages), Some(PathBuf::from("/t/dist/memlocal")));
         assert_eq!(executable(r#"{"reason":"build-finished","success":true}"#), None);
+    }
+
+    #[test]
+    fn a_package_with_cuda_is_for_all_gpus_unless_one_is_selected() {
+        assert_eq!(cuda("a,cuda", false).len(), 2);
+        assert!(cuda("cuda", true).is_empty(), "CUDA_COMPUTE_CAP is set");
+        assert!(cuda("metal", false).is_empty());
     }
 
     #[test]

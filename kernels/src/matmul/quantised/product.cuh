@@ -1,4 +1,4 @@
-// Products with quantised weights, for one of ggml's block formats: a `.cu` file defines FORMAT, NAME and includes this.
+// Products with quantised weights: a `.cu` file for each of ggml's block formats includes this and names its kernels (KERNELS_OF).
 //
 // Weights: `[N, K]`, K a multiple of 64, as cuda/blocks.rs lays them out: the bodies of all blocks, then their heads (scale, or scale
 // and minimum) where the format's blocks would not be aligned otherwise.
@@ -6,13 +6,14 @@
 // Contract: `product_FORMAT_R_TILES`: out[m][n] = Σ_k x[m][k]·w[n][k] for M <= R rows of bf16 `x: [M, K]`. To it come a bias of
 // `[N]` and a residual of the shape of `out` where their pointers are not 0. With `gated` the rows of the weights are those of
 // gates, then as many of ups, and out[m][n] = silu(gate)·up in bf16, else f32. `out_width` is the width of a row of `out` and
-// of the residual.
-// `expand_FORMAT`: the weights of rows first..first + rows as bf16 `[rows, K]`.
-// Launch: product: at most 8 warps; a block has TILES tiles of 16 weight rows and divides K among the warps of a tile. expand: a thread for 16 weights, 256 a block.
-// Bytes: the weights once for R rows of x; x comes from L2, once for a block.
-// Limit: memory bandwidth up to 16 rows; expanding weights and reading x from L1 beyond.
-// Numerics: weights are expanded in f32 and rounded to bf16, products summed in f32 in tensor cores, parts of K in order: a row's bits
-// do not depend on the other rows while R is the same.
+// of the residual. `expand_FORMAT`: the weights of rows `first` and after as bf16 `[., K]`, `count` times 16 of them.
+// Launch: product: at most 8 warps; a block has TILES tiles of 16 weight rows and divides K among the warps of a tile. expand: a thread
+// for 16 weights, 256 a block.
+// Bytes: the weights once for R rows of x; x comes from the second cache, once for a block.
+// Limit: measured on an H100 with Q4_K and 1 row 0.7 (N 3584) to 1.7 TB/s (N 37888) of the 3.0 that a copy moves; beyond 8 rows what expands
+// weights and reads x from the first cache.
+// Numerics: weights are expanded in f32 and rounded to bf16 (but see accumulate_q4_k), products summed in f32 in tensor cores, parts of K
+// in order: a row's bits do not depend on the other rows while R and TILES are the same.
 //
 // An mma takes 16 values of k from four lanes. Which ones does not matter if both operands agree: lane t of four takes the
 // 16 neighbours 64·s + 16·t of a strip s, four for each of four mmas, so that its weights share a scale.
@@ -24,7 +25,8 @@ enum Format { Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q2_K, Q3_K, Q4_K, Q5_K, Q6_K };
 // 16-weight parts of a block.
 __device__ constexpr int parts(Format f) { return f <= Q8_0 ? 2 : 16; }
 __device__ constexpr int body_bytes(Format f) {
-    return f == Q8_0 ? 32 : f == Q5_0 || f == Q5_1 ? 20 : f <= Q4_1 ? 16 : f == Q2_K ? 80 : f == Q3_K ? 108 : f == Q4_K ? 144 : f == Q5_K ? 176 : 208;
+    return f == Q8_0 ? 32 : f == Q5_0 || f == Q5_1 ? 20 : f <= Q4_1 ? 16 : f == Q2_K ? 80 : f == Q3_K ? 108
+         : f == Q4_K ? 144 : f == Q5_K ? 176 : 208;
 }
 __device__ constexpr int head_bytes(Format f) {
     return f == Q4_K || f == Q5_K ? 0 : f == Q4_1 || f == Q5_1 || f == Q2_K ? 4 : 2;
