@@ -280,7 +280,7 @@ fn top_k(report: &mut Report, device: &Device, seed: u64) {
     });
 }
 
-/// Tokens drawn with every option against those of the CPU: sums differ in their order, so all but one in 10^6 are equal.
+/// Tokens drawn with every option against those of the CPU. Sums differ in their order, so one of 10^6 may be another.
 fn draws(report: &mut Report, device: &Device, seed: u64) {
     const VOCABULARY: usize = 152_064;
     let mask: Vec<u32> = (0..VOCABULARY as u32 / 32).map(|word| word.wrapping_mul(0x9e37_79b9)).collect();

@@ -163,6 +163,7 @@ fn of_store(error: &store::Error) -> Option<String> {
             "make it with: memlocal ingest PATH --corpus NAME".into()
         }
         E::UnknownCorpus { .. } => "memlocal corpus list shows all of them".into(),
+        E::Locked { .. } => "try again when that process is done".into(),
         E::CorpusBusy { .. } => "wait until it has ended, or stop it; its finished work is stored".into(),
         E::DiskFull { .. } => "free some space; nothing was lost, the same command resumes".into(),
         E::NotPermitted { .. } => "choose a folder that you may write to: --data-dir FOLDER, or MEMLOCAL_HOME".into(),

@@ -387,14 +387,14 @@ pub(crate) struct DrawWords {
 pub(crate) fn draw_words(requests: &[(usize, Draw<'_>)], vocabulary: usize) -> DrawWords {
     let mut words = DrawWords::default();
     let per_mask = vocabulary.div_ceil(32);
-    let mut known: Vec<(*const u32, u32)> = Vec::new();
+    let mut known: Vec<(&[u32], u32)> = Vec::new();
     for (row, draw) in requests {
         let mask = draw.mask.map_or(u32::MAX, |mask| {
-            let found = known.iter().find(|(at, _)| *at == mask.as_ptr()).map(|(_, index)| *index);
+            let found = known.iter().find(|(other, _)| std::ptr::eq(*other, mask)).map(|(_, index)| *index);
             found.unwrap_or_else(|| {
                 let index = (words.masks.len() / per_mask) as u32;
                 words.masks.extend(mask.iter().copied().chain(std::iter::repeat(0)).take(per_mask));
-                known.push((mask.as_ptr(), index));
+                known.push((mask, index));
                 index
             })
         });
