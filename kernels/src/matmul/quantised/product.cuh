@@ -104,7 +104,7 @@ __device__ inline uint32_t byte_of(uint32_t word, int i) { return word >> (8 * i
 template <Format F>
 __device__ inline void expand_part(const Raw& raw, int part, uint32_t (&out)[8]) {
     const uint32_t exponent = in_register(F == Q8_0 ? 0x47 : 0x43);
-    const int half_bits = part % 8 / 2;
+    const int quarter = part % 8 / 2;
     float d, m = 0;
     if (F == Q4_K || F == Q5_K) {
         const int sub = part / 2;
@@ -132,7 +132,7 @@ __device__ inline void expand_part(const Raw& raw, int part, uint32_t (&out)[8])
     }
     const uint32_t low[4] = {raw.low.x, raw.low.y, raw.low.z, raw.low.w};
     const uint32_t high[4] = {raw.high.x, raw.high.y, raw.high.z, raw.high.w};
-    // 128 + q is exact, and so is what is taken from it.
+    // A weight is (128 + q)·d + c, since bytes become 128 + q: c takes 128 and the zero away again.
     const float c = fmaf(-(128.0f + zero(F)), d, m);
 #pragma unroll
     for (int i = 0; i < 4; i++) {
@@ -145,8 +145,8 @@ __device__ inline void expand_part(const Raw& raw, int part, uint32_t (&out)[8])
         if (F == Q8_0) q = low[i] ^ 0x80808080;
         if (F == Q4_K || F == Q5_K) q = low[i] >> (4 * (part / 2 % 2)) & 0x0f0f0f0f;
         if (F == Q5_K) q |= (high[i] >> (part / 2) & 0x01010101) << 4;
-        if (F == Q6_K) q = (low[i] >> (half_bits < 2 ? 0 : 4) & 0x0f0f0f0f) | (high[i] >> (2 * half_bits) & 0x03030303) << 4;
-        if (F == Q2_K || F == Q3_K) q = low[i] >> (2 * half_bits) & 0x03030303;
+        if (F == Q6_K) q = (low[i] >> (quarter < 2 ? 0 : 4) & 0x0f0f0f0f) | (high[i] >> (2 * quarter) & 0x03030303) << 4;
+        if (F == Q2_K || F == Q3_K) q = low[i] >> (2 * quarter) & 0x03030303;
         if (F == Q3_K) q |= (high[i] >> (part / 2) & 0x01010101) << 2;
         float w[4];
 #pragma unroll
@@ -155,7 +155,7 @@ __device__ inline void expand_part(const Raw& raw, int part, uint32_t (&out)[8])
                 // 32768 + q with all eight bits of q.
                 w[j] = d * (__uint_as_float(__byte_perm(q, exponent, 0x4505 | j << 4)) - 32896.0f);
             } else {
-                // The bytes of these two formats lie as products with few rows take them.
+                // Bytes 1 and 2 of these two formats are swapped (accumulate_q4_k).
                 const int byte = F == Q4_K || F == Q6_K ? (j == 1 ? 2 : j == 2 ? 1 : j) : j;
                 w[j] = fmaf(__uint_as_float(__byte_perm(q, exponent, 0x4055 | byte << 8)), d, c);
             }
