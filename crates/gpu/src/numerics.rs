@@ -198,6 +198,7 @@ fn attention(report: &mut Report, device: &Device, seed: u64) {
                 (DType::F16, DType::F32, 1.0 / 256.0),
                 (DType::F16, DType::BF16, 1.0 / 128.0),
                 (DType::BF16, DType::F32, 1.0 / 64.0),
+                (DType::U8, DType::F32, 1.0 / 256.0),
             ] {
                 let name = format!("attention {heads:?} window {window:?} over {pages:?} pages");
                 compare(report, device, &name, (to, tolerance), |on| Ok(attend(on, heads, window, pages, seed)?.1));
@@ -224,11 +225,13 @@ fn attend(on: &On<'_>, heads: Heads, window: Option<usize>, precision: DType, se
     const PAGES: usize = 64;
     let frequencies: Vec<f32> = (0..heads.dim / 2).map(|i| 1e4f32.powf(-(i as f32) / 64.0)).collect();
     let table = RopeTable::new(&frequencies, 4096, 1.0);
-    let on_processor = on.device.is_cpu();
-    let precision = if on_processor { DType::F32 } else { precision };
-    // Whatever no token has written is no number.
-    let pages = Tensor::full(f32::NAN, (PAGES, heads.page().len()), &Device::Cpu)?;
-    let pages = pages.to_dtype(precision)?.to_device(on.device)?;
+    // Whatever no token has written is no number. Pages in 8 bits are rounded alike on both.
+    let pages = if precision == DType::U8 {
+        Tensor::full(u8::MAX, (PAGES, heads.page().quantised_len()), on.device)?
+    } else {
+        let pages = Tensor::full(f32::NAN, (PAGES, heads.page().len()), &Device::Cpu)?;
+        pages.to_dtype(if on.device.is_cpu() { DType::F32 } else { precision })?.to_device(on.device)?
+    };
     let shared: Vec<u32> = (0..6).map(|page| page * 5 + 2).collect();
     let with = |own: &[u32]| shared.iter().chain(own).copied().collect::<Vec<u32>>();
     let lists = [with(&[1, 60]), with(&[3]), (40..56).rev().collect::<Vec<u32>>()];

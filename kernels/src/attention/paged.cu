@@ -1,6 +1,6 @@
 // Causal attention over keys and values in pages: chunks of prompts, decoding, and prefixes that sequences share.
 //
-// Contract: attention/mod.rs. `q: [N, A, D] f32`, pages of one layer in f16 or bf16, D 64 or 128, out [N, A, D] in the
+// Contract: attention/mod.rs. `q: [N, A, D] f32`, pages of one layer in f16, bf16 or 8 bits, D 64 or 128, out [N, A, D] in the
 // type of the product that follows. The host cuts the work (cuda/plan.rs): a *task* is some query tokens (its *entries*)
 // against a run of pages; all rows of a key/value head's group go together, token by token. An entry of which no other
 // task sees keys gets its attention at once, the others partial sums, which `merge` puts together.
@@ -11,7 +11,7 @@
 // Rows of several tasks: each task writes 4·(D + 2) a row instead, `merge` reads them and the marks once more, and writes out.
 // Limit: wide: the read of fragments from shared memory, 16 KB for 64 products of 16x8x16 (D 128); narrow: memory bandwidth,
 // 16 KB a warp under way.
-// Numerics: scores and sums f32; queries, keys, values and weights rounded to the pages' type: below 2^-8 (f16) or 2^-6
+// Numerics: scores and sums f32; queries, keys, values and weights rounded to the pages' type, f16 for 8 bits: below 2^-8 (f16) or 2^-6
 // (bf16) of a row's largest value against the reference. A row's bits depend on how the host cut the work.
 // Slots past the last key that a task sees may hold anything, numbers or not: values there are read as zeros.
 #include "tile.cuh"
@@ -41,6 +41,38 @@ __device__ inline void begin_page(T* keys, T* values, const T* pages, uint32_t p
         begin_copy(keys + 8 * place<4>(i / 4, i % 4), from_keys + 8 * i, true);
         const int key = i / (D / 8);
         begin_copy(values + 8 * place<D / 8>(key, i % (D / 8)), from_values + 8 * i, first_key + key < end);
+    }
+}
+
+// Eight values of 8 bits, each times its scale, as T.
+template <class T>
+__device__ inline uint4 widen(uint2 bytes, const f16 (&scales)[8]) {
+    float x[8];
+    for (int i = 0; i < 8; i++)
+        x[i] = (float)(int8_t)((i < 4 ? bytes.x : bytes.y) >> (i % 4 * 8)) * to_float(scales[i]);
+    return make_uint4(pack<T>(x[0], x[1]), pack<T>(x[2], x[3]), pack<T>(x[4], x[5]), pack<T>(x[6], x[7]));
+}
+
+// The same for pages in 8 bits, which are widened at once: they are there after the next barrier.
+template <class T, int D>
+__device__ inline void begin_page(T* keys, T* values, const q8* pages, uint32_t page, int head, Shape shape,
+                                  int first_key, int end, int thread, int threads) {
+    const int TILE = KEYS * D + KEYS * D / 32 * 2;
+    const uint8_t* from_keys = (const uint8_t*)pages + ((size_t)page * 2 * shape.keys + head) * TILE;
+    const uint8_t* from_values = from_keys + (size_t)shape.keys * TILE;
+    const f16* key_scales = (const f16*)(from_keys + KEYS * D);
+    const f16* value_scales = (const f16*)(from_values + KEYS * D);
+    for (int i = thread; i < 4 * D; i += threads) {
+        f16 scales[8];
+        for (int j = 0; j < 8; j++) scales[j] = key_scales[i / 4 / 32 * KEYS + 8 * (i % 4) + j];
+        *(uint4*)(keys + 8 * place<4>(i / 4, i % 4)) = widen<T>(*(const uint2*)(from_keys + 8 * i), scales);
+        const int key = i / (D / 8), chunk = i % (D / 8);
+        uint4 widened = make_uint4(0, 0, 0, 0);
+        if (first_key + key < end) {
+            for (int j = 0; j < 8; j++) scales[j] = value_scales[key * (D / 32) + chunk / 4];
+            widened = widen<T>(*(const uint2*)(from_values + 8 * i), scales);
+        }
+        *(uint4*)(values + 8 * place<D / 8>(key, chunk)) = widened;
     }
 }
 
@@ -89,8 +121,8 @@ __device__ inline void write_rows(const Rows<T, D>& rows, const Task& task, cons
 
 const int WIDE_WARPS = 4;
 
-template <class T, class Out, int D>
-__device__ void paged_wide(const float* q, const T* pages, const Task* tasks, const Entry* entries,
+template <class Page, class T, class Out, int D>
+__device__ void paged_wide(const float* q, const Page* pages, const Task* tasks, const Entry* entries,
                            const uint32_t* lists, Shape shape, Out* out, float* parts, float2* marks) {
     __shared__ __align__(16) T tiles[2][2][KEYS * D];
     const Task task = tasks[blockIdx.x];
@@ -120,8 +152,8 @@ __device__ void paged_wide(const float* q, const T* pages, const Task* tasks, co
 
 const int NARROW_WARPS = 2;
 
-template <class T, class Out, int D>
-__device__ void paged_narrow(const float* q, const T* pages, const Task* tasks, const Entry* entries,
+template <class Page, class T, class Out, int D>
+__device__ void paged_narrow(const float* q, const Page* pages, const Task* tasks, const Entry* entries,
                              const uint32_t* lists, Shape shape, Out* out, float* parts, float2* marks) {
     __shared__ __align__(16) T tiles[NARROW_WARPS][2][KEYS * D];
     __shared__ float others[D / 8 + 1][4][32];
@@ -180,13 +212,18 @@ __device__ void merge(const Merge* merges, const float* parts, const float2* mar
 typedef float typename_f32;
 typedef bf16 typename_bf16;
 typedef f16 typename_f16;
+typedef q8 typename_q8;
+// What goes into the products.
+typedef bf16 computed_bf16;
+typedef f16 computed_f16;
+typedef f16 computed_q8;
 
 #define PAGED(NAME, WARPS, T, OUT, D)                                                                                  \
     extern "C" __global__ void __launch_bounds__(32 * WARPS) NAME##_##T##_##OUT##_##D(                                 \
         const float* q, const typename_##T* pages, const Task* tasks, const Entry* entries, const uint32_t* lists,     \
         int queries, int keys, typename_##OUT* out, float* parts, float2* marks) {                                     \
         const Shape shape = {queries, keys};                                                                           \
-        NAME<typename_##T, typename_##OUT, D>(q, pages, tasks, entries, lists, shape, out, parts, marks);              \
+        NAME<typename_##T, computed_##T, typename_##OUT, D>(q, pages, tasks, entries, lists, shape, out, parts, marks);              \
     }
 #define PAGED_BOTH(T, OUT, D)                \
     PAGED(paged_wide, WIDE_WARPS, T, OUT, D) \
@@ -199,6 +236,10 @@ PAGED_BOTH(bf16, f32, 64)
 PAGED_BOTH(bf16, f32, 128)
 PAGED_BOTH(bf16, bf16, 64)
 PAGED_BOTH(bf16, bf16, 128)
+PAGED_BOTH(q8, f32, 64)
+PAGED_BOTH(q8, f32, 128)
+PAGED_BOTH(q8, bf16, 64)
+PAGED_BOTH(q8, bf16, 128)
 
 #define MERGE(OUT)                                                                                                    \
     extern "C" __global__ void merge_##OUT(const Merge* merges, const float* parts, const float2* marks, int queries, \

@@ -13,6 +13,10 @@ __device__ inline float to_float(bf16 x) { return __bfloat162float(x); }
 __device__ inline void set(f16& to, float x) { to = __float2half_rn(x); }
 __device__ inline void set(bf16& to, float x) { to = __float2bfloat16_rn(x); }
 #endif
+// Keys and values in 8 bits: bytes of a tile, then its scales in f16 (attention/quantised.rs).
+struct q8 {
+    int8_t byte;
+};
 __device__ inline float to_float(float x) { return x; }
 __device__ inline void set(float& to, float x) { to = x; }
 

@@ -166,6 +166,7 @@ pub(crate) fn hold(tensor: &Tensor) -> Result<Held<'_>> {
         DType::F32 => address(cuda.as_cuda_slice::<f32>()?),
         DType::F16 => address(cuda.as_cuda_slice::<f16>()?),
         DType::BF16 => address(cuda.as_cuda_slice::<bf16>()?),
+        DType::U8 => address(cuda.as_cuda_slice::<u8>()?),
         DType::U32 => address(cuda.as_cuda_slice::<u32>()?),
         other => bail!("kernels take no {other:?}"),
     };

@@ -229,6 +229,7 @@ struct Paged {
     spans: Vec<(usize, usize)>,
     q: Vec<f32>,
     halves: Vec<f16>,
+    bytes: Vec<u8>,
 }
 
 impl Paged {
@@ -244,6 +245,7 @@ impl Paged {
         };
         let prefix: Vec<u32> = (0..shared).map(|_| fresh()).collect();
         let mut halves = poisoned(f16::NAN, 101 * heads.page().len());
+        let mut bytes = poisoned(0xff, 101 * heads.page().quantised_len());
         let mut page_lists = Vec::new();
         for (index, (past, tokens)) in spans.iter().enumerate() {
             let count = (past + tokens).div_ceil(KEYS);
@@ -255,10 +257,12 @@ impl Paged {
             let slots: Vec<u32> = (0..total as u32).map(|t| list[t as usize / KEYS] * 32 + t % 32).collect();
             let at = Placement { positions: &vec![0; total], slots: &slots };
             store_keys_values(heads, &qkv, &table, at, PagesMut::F16(&mut halves));
+            let at = Placement { positions: &vec![0; total], slots: &slots };
+            store_keys_values(heads, &qkv, &table, at, PagesMut::Q8(&mut bytes));
             page_lists.push(list);
         }
         let rows: usize = spans.iter().map(|(_, tokens)| tokens).sum();
-        Paged { heads, page_lists, spans: spans.to_vec(), q: noises(5, rows * heads.query_width()), halves }
+        Paged { heads, page_lists, spans: spans.to_vec(), q: noises(5, rows * heads.query_width()), halves, bytes }
     }
 
     fn sequences(&self) -> Vec<PagedSequence<'_>> {
@@ -276,16 +280,22 @@ impl Paged {
     fn check(&self, window: Option<usize>, processors: usize) {
         let (heads, sequences) = (self.heads, self.sequences());
         let rows = self.q.len() / heads.query_width();
-        let mut want = nans(self.q.len());
-        paged(Isa::Scalar, heads, window, &self.q, Pages::F16(&self.halves), &sequences, &mut want);
+        let reference = |pages| {
+            let mut want = nans(self.q.len());
+            paged(Isa::Scalar, heads, window, &self.q, pages, &sequences, &mut want);
+            want
+        };
+        let (of_halves, of_bytes) = (reference(Pages::F16(&self.halves)), reference(Pages::Q8(&self.bytes)));
         let cut = Cut { group: heads.group(), keys: heads.keys, window, processors };
         let plan = Plan::new(&vec![0; rows], &vec![0; rows], &sequences, cut);
         let brain: Vec<bf16> = self.halves.iter().map(|x| bf16::from_f32(x.to_f32())).collect();
-        let pages = [(Typed { at: at(&self.halves), dtype: DType::F16 }, 1.0 / 256.0), {
-            (Typed { at: at(&brain), dtype: DType::BF16 }, 1.0 / 64.0)
-        }];
+        let pages = [
+            (Typed { at: at(&self.halves), dtype: DType::F16 }, &of_halves, 1.0 / 256.0),
+            (Typed { at: at(&brain), dtype: DType::BF16 }, &of_halves, 1.0 / 64.0),
+            (Typed { at: at(&self.bytes), dtype: DType::U8 }, &of_bytes, 1.0 / 256.0),
+        ];
         let width = heads.query_width();
-        for (pages, tolerance) in pages {
+        for (pages, want, tolerance) in pages {
             let (sums, marks) = (nans(plan.parts * heads.query_width()), nans(plan.parts * heads.queries * 2));
             let parts = Parts { sums: at(&sums), marks: at(&marks) };
             let (out, halves) = (nans(self.q.len()), poisoned(bf16::NAN, self.q.len()));
@@ -297,9 +307,9 @@ impl Paged {
                 }
             }
             let name = format!("{heads:?} {:?} window {window:?} {:?}", self.spans, pages.dtype);
-            check_rows(&name, &out, &want, width, tolerance);
+            check_rows(&name, &out, want, width, tolerance);
             let halves: Vec<f32> = halves.iter().map(|x| x.to_f32()).collect();
-            check_rows(&name, &halves, &want, width, tolerance + 1.0 / 256.0);
+            check_rows(&name, &halves, want, width, tolerance + 1.0 / 256.0);
         }
     }
 }
@@ -343,7 +353,10 @@ fn keys_and_values_are_turned_and_stored_as_by_the_reference() {
         let halves = vec![f16::from_f32(7.0); pages.len()];
         let brain = vec![bf16::from_f32(7.0); pages.len()];
         let single = vec![7f32; pages.len()];
-        for (to, dtype) in [(at(&halves), DType::F16), (at(&brain), DType::BF16), (at(&single), DType::F32)] {
+        let mut bytes_want = vec![7u8; 3 * heads.page().quantised_len()];
+        store_keys_values(heads, &qkv, &table, place, PagesMut::Q8(&mut bytes_want));
+        let bytes = vec![7u8; bytes_want.len()];
+        for (to, dtype) in [(at(&halves), DType::F16), (at(&brain), DType::BF16), (at(&single), DType::F32), (at(&bytes), DType::U8)] {
             let q = nans(want.len());
             let to = Typed { at: to, dtype };
             if !run(&launch::rotate_and_store(at(&qkv), angles, &plan, at(&plan.words), at(&q), to, heads)) {
@@ -356,6 +369,8 @@ fn keys_and_values_are_turned_and_stored_as_by_the_reference() {
         // One unit in the last place where the rotation differs in its last bit.
         check("stored halves", &widened(&halves), &widened(&pages), 1.0 / 2048.0);
         check_bf16("stored in bf16", &brain, &floats_in_pages);
+        let differ = bytes.iter().zip(&bytes_want).filter(|(got, want)| got.abs_diff(**want) > 1).count();
+        assert_eq!(differ, 0, "a byte may differ by one where the rotation differs in its last bit");
     }
 }
 

@@ -92,6 +92,7 @@ fn name(dtype: DType) -> &'static str {
         DType::F32 => "f32",
         DType::F16 => "f16",
         DType::BF16 => "bf16",
+        DType::U8 => "q8",
         // No kernel has this name, so a launch fails with that error.
         _ => "unknown",
     }

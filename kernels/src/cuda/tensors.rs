@@ -148,7 +148,8 @@ impl Planned {
     /// Says so where `pages` are no pages for these heads, or too few: the kernels do not check.
     fn fits(&self, pages: &Tensor, heads: Heads) -> Result<()> {
         let (count, len) = pages.dims2()?;
-        if len != heads.page().len() || count < self.pages {
+        let page = if pages.dtype() == DType::U8 { heads.page().quantised_len() } else { heads.page().len() };
+        if len != page || count < self.pages {
             bail!("{count} pages of {len} values for {heads:?} and page {}", self.pages.saturating_sub(1));
         }
         Ok(())
@@ -216,9 +217,9 @@ pub(crate) fn paged_attention(
     to: DType,
 ) -> Result<Tensor> {
     let device = cuda_device(q)?;
-    if !matches!(heads.dim, 64 | 128) || !matches!(pages.dtype(), DType::F16 | DType::BF16) {
+    if !matches!(heads.dim, 64 | 128) || !matches!(pages.dtype(), DType::F16 | DType::BF16 | DType::U8) {
         bail!(
-            "on a GPU heads have 64 or 128 dimensions and pages f16 or bf16, not {} and {:?}",
+            "on a GPU heads have 64 or 128 dimensions and pages f16, bf16 or 8 bits, not {} and {:?}",
             heads.dim,
             pages.dtype()
         );
