@@ -356,7 +356,9 @@ fn keys_and_values_are_turned_and_stored_as_by_the_reference() {
         let mut bytes_want = vec![7u8; 3 * heads.page().quantised_len()];
         store_keys_values(heads, &qkv, &table, place, PagesMut::Q8(&mut bytes_want));
         let bytes = vec![7u8; bytes_want.len()];
-        for (to, dtype) in [(at(&halves), DType::F16), (at(&brain), DType::BF16), (at(&single), DType::F32), (at(&bytes), DType::U8)] {
+        for (to, dtype) in
+            [(at(&halves), DType::F16), (at(&brain), DType::BF16), (at(&single), DType::F32), (at(&bytes), DType::U8)]
+        {
             let q = nans(want.len());
             let to = Typed { at: to, dtype };
             if !run(&launch::rotate_and_store(at(&qkv), angles, &plan, at(&plan.words), at(&q), to, heads)) {
