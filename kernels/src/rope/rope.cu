@@ -12,6 +12,40 @@
 
 const int KEYS = 32;
 
+// The keys or the values of a head in a page.
+template <class T>
+struct Tile {
+    T* at;
+    int dim;
+
+    __device__ static size_t len(int dim) { return (size_t)dim * KEYS; }
+    __device__ void put_key(int i, int offset, float x) const { set(at[(size_t)i * KEYS + offset], x); }
+    __device__ void put_value(int i, int offset, float x) const { set(at[(size_t)offset * dim + i], x); }
+};
+
+// In 8 bits (attention/quantised.rs): bytes, then a scale in f16 for a block of 32 dimensions, which are those of a warp's lanes.
+template <>
+struct Tile<q8> {
+    q8* at;
+    int dim;
+
+    __device__ static size_t len(int dim) { return (size_t)dim * KEYS + dim / 32 * KEYS * sizeof(f16); }
+    __device__ void put_key(int i, int offset, float x) const { put((size_t)i * KEYS + offset, i / 32 * KEYS + offset, x); }
+    __device__ void put_value(int i, int offset, float x) const {
+        put((size_t)offset * dim + i, offset * (dim / 32) + i / 32, x);
+    }
+    __device__ void put(size_t value, int block, float x) const {
+        float largest = fabsf(x);
+        for (int lanes = 16; lanes > 0; lanes /= 2) largest = max(largest, __shfl_xor_sync(0xffffffff, largest, lanes));
+        f16 scale;
+        set(scale, largest / 127.0f);
+        const float inverse = to_float(scale) == 0 ? 0 : 1.0f / to_float(scale);
+        at[value].byte = (int8_t)min(max(rintf(x * inverse), -127.0f), 127.0f);
+        if (threadIdx.x % 32 == 0) ((f16*)(at + (size_t)dim * KEYS))[block] = scale;
+    }
+};
+
+// With pages in 8 bits half a head is a whole number of blocks.
 template <class T>
 __device__ void rotate_and_store(const float* qkv, const float* cos, const float* sin, const uint32_t* positions,
                                  const uint32_t* slots, float* q, T* pages, int queries, int keys, int dim, int rows) {
@@ -19,11 +53,12 @@ __device__ void rotate_and_store(const float* qkv, const float* cos, const float
     if (index >= rows * heads) return;
     const int row = index / heads, head = index % heads, lane = threadIdx.x % 32, half = dim / 2;
     const float* x = qkv + (size_t)index * dim;
-    const size_t slot = slots[row], tile = (size_t)dim * KEYS, page = slot / KEYS * 2 * keys * tile;
+    const size_t slot = slots[row];
     const int offset = slot % KEYS;
+    const Tile<T> tile = {head < queries ? nullptr : pages + (slot / KEYS * 2 * keys + head - queries) * Tile<T>::len(dim),
+                          dim};
     if (head >= queries + keys) {
-        T* values = pages + page + (size_t)(head - queries) * tile + (size_t)offset * dim;
-        for (int i = lane; i < dim; i += 32) set(values[i], x[i]);
+        for (int i = lane; i < dim; i += 32) tile.put_value(i, offset, x[i]);
         return;
     }
     const size_t angle = (size_t)positions[row] * half;
@@ -35,55 +70,8 @@ __device__ void rotate_and_store(const float* qkv, const float* cos, const float
             to[i] = low;
             to[i + half] = high;
         } else {
-            T* to = pages + page + (size_t)(head - queries) * tile + offset;
-            set(to[(size_t)i * KEYS], low);
-            set(to[(size_t)(i + half) * KEYS], high);
-        }
-    }
-}
-
-// A value of a warp's block of 32 in 8 bits, and their scale, which lane 0 writes (attention/quantised.rs).
-__device__ inline void store_block(int8_t* to, f16* scale, float x) {
-    float largest = fabsf(x);
-    for (int lanes = 16; lanes > 0; lanes /= 2) largest = max(largest, __shfl_xor_sync(0xffffffff, largest, lanes));
-    f16 rounded;
-    set(rounded, largest / 127.0f);
-    const float inverse = to_float(rounded) == 0 ? 0 : 1.0f / to_float(rounded);
-    *to = (int8_t)min(max(rintf(x * inverse), -127.0f), 127.0f);
-    if (threadIdx.x % 32 == 0) *scale = rounded;
-}
-
-// The same for pages in 8 bits: half a head is a whole number of blocks.
-extern "C" __global__ void rotate_and_store_q8(const float* qkv, const float* cos, const float* sin,
-                                               const uint32_t* positions, const uint32_t* slots, float* q, int8_t* pages,
-                                               int queries, int keys, int dim, int rows) {
-    const int heads = queries + 2 * keys, index = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;
-    if (index >= rows * heads) return;
-    const int row = index / heads, head = index % heads, lane = threadIdx.x % 32, half = dim / 2, blocks = dim / 32;
-    const float* x = qkv + (size_t)index * dim;
-    const size_t slot = slots[row], tile = (size_t)dim * KEYS + blocks * KEYS * sizeof(f16);
-    const int offset = slot % KEYS;
-    int8_t* to = head < queries ? nullptr : pages + (slot / KEYS * 2 * keys + head - queries) * tile;
-    f16* scales = (f16*)(to + (size_t)dim * KEYS);
-    if (head >= queries + keys) {
-        for (int block = 0; block < blocks; block++) {
-            const int i = 32 * block + lane;
-            store_block(to + (size_t)offset * dim + i, scales + offset * blocks + block, x[i]);
-        }
-        return;
-    }
-    const size_t angle = (size_t)positions[row] * half;
-    for (int i = lane; i < half; i += 32) {
-        const float a = x[i], b = x[i + half], c = cos[angle + i], s = sin[angle + i];
-        const float low = fmaf(a, c, -(b * s)), high = fmaf(b, c, a * s);
-        if (head < queries) {
-            float* turned = q + ((size_t)row * queries + head) * dim;
-            turned[i] = low;
-            turned[i + half] = high;
-        } else {
-            const int block = i / 32;
-            store_block(to + (size_t)i * KEYS + offset, scales + block * KEYS + offset, low);
-            store_block(to + (size_t)(i + half) * KEYS + offset, scales + (block + blocks / 2) * KEYS + offset, high);
+            tile.put_key(i, offset, low);
+            tile.put_key(i + half, offset, high);
         }
     }
 }
@@ -97,3 +85,4 @@ extern "C" __global__ void rotate_and_store_q8(const float* qkv, const float* co
 ROPE(f16, f16)
 ROPE(bf16, bf16)
 ROPE(f32, float)
+ROPE(q8, q8)
