@@ -64,8 +64,7 @@ struct Weighing {
     __device__ float of(uint32_t id, Cut cut) const {
         if (id >= vocabulary) return 0;
         const float logit = row.logits[id];
-        const bool allowed = !row.mask || (row.mask[id / 32] >> (id % 32) & 1);
-        if (!allowed || !(logit > cut.logit || (logit == cut.logit && id < cut.end))) return 0;
+        if (!row.allows(id) || !(logit > cut.logit || (logit == cut.logit && id < cut.end))) return 0;
         const float weight = expf((logit - best) * scale);
         return weight < least ? 0 : weight;
     }
@@ -121,8 +120,7 @@ __device__ inline u64 largest(const Weighing& weighing, float* maxima, uint32_t*
             if (id >= weighing.vocabulary) continue;
             const float logit = weighing.row.logits[id];
             if (isnan(logit)) *broken = 1;
-            if (weighing.row.mask && !(weighing.row.mask[id / 32] >> (id % 32) & 1)) continue;
-            if (!(logit > -INFINITY)) continue;
+            if (!weighing.row.allows(id) || !(logit > -INFINITY)) continue;
             most = max(most, logit);
             const u64 here = candidate(ordered(logit), id);
             best = here > best ? here : best;

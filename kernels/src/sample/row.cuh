@@ -16,6 +16,8 @@ struct Row {
     const float* logits;
     const uint32_t* mask;
 
+    __device__ bool allows(uint32_t id) const { return !mask || (mask[id / 32] >> (id % 32) & 1); }
+
     // Calls `visit(id, logit, allowed)` for the thread's tokens, in ascending order.
     template <class Visit>
     __device__ void each(uint32_t vocabulary, Visit visit) const {
