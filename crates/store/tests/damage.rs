@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use random::Random;
 use rusqlite::Connection;
 use store::{
     Bm25, Bond, Corpus, DenseIndex, Digest, Error, IndexText, Layer, LexicalIndex, NewDerived, Result, Writer,
@@ -69,15 +70,6 @@ fn write_all(writer: &mut Writer) -> Result<()> {
     writer.documents()?.into_iter().try_for_each(|document| writer.remove_document(document.id))
 }
 
-/// A reproducible pseudo-random sequence (the constants of Knuth's MMIX).
-fn random() -> impl FnMut(usize) -> usize {
-    let mut state = 42_u64;
-    move |below| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        usize::try_from(state >> 33).unwrap_or(0) % below
-    }
-}
-
 #[test]
 fn a_damaged_database_is_reported_or_right() -> Outcome {
     let scratch = Scratch::new();
@@ -87,15 +79,15 @@ fn a_damaged_database_is_reported_or_right() -> Outcome {
     let texts = read_all(&scratch.corpora.open("scratch")?)?;
     let path = scratch.file("memory.sqlite");
     let good = fs::read(&path)?;
-    let mut random = random();
     let (mut reported, mut damaged) = (0, Vec::new());
     let mut tries = fuzz::rounds(TRIES);
     for attempt in &mut tries {
         damaged.clone_from(&good);
+        let mut random = Random::new(attempt);
         match attempt % 4 {
-            0 => damaged.truncate(random(good.len())),
-            1 => damaged[random(good.len())..].iter_mut().take(4096).for_each(|byte| *byte = 0),
-            _ => damaged[random(good.len())] ^= 1 << (attempt % 8),
+            0 => damaged.truncate(random.below(good.len())),
+            1 => damaged[random.below(good.len())..].iter_mut().take(4096).for_each(|byte| *byte = 0),
+            _ => damaged[random.below(good.len())] ^= 1 << (attempt % 8),
         }
         fs::write(&path, &damaged)?;
         match scratch.corpora.open("scratch").and_then(|corpus| read_all(&corpus)) {
