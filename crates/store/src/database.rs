@@ -148,6 +148,15 @@ impl Database {
         self.named(self.connection.query_row(sql, [], |row| row.get(0)))
     }
 
+    /// The error for an id that a search in this table does not find: `unknown`, or damage if a scan finds it.
+    pub(crate) fn missing(&self, table: &str, id: i64, unknown: Error) -> Error {
+        match self.number(&format!("SELECT count(*) FROM {table} NOT INDEXED WHERE +id = {id}")) {
+            Ok(0) => unknown,
+            Ok(_) => self.damaged(format!("row {id} of {table} is out of order")),
+            Err(error) => error,
+        }
+    }
+
     /// Reads a range of bytes of one text or blob without loading all of it. A missing row is an error (damage).
     pub(crate) fn slice(
         &self,

@@ -96,14 +96,14 @@ impl Corpus {
     /// One document.
     ///
     /// # Errors
-    /// [`Error::UnknownDocument`].
+    /// [`Error::UnknownDocument`], [`Error::Damaged`].
     pub fn document(&self, id: DocId) -> Result<Document> {
         let row = self.database.row(
             "SELECT id, path, kind, title, digest, created FROM document WHERE id = ?",
             [id],
             read,
         )?;
-        row.ok_or(Error::UnknownDocument(id))
+        row.ok_or_else(|| self.database.missing("document", id.0, Error::UnknownDocument(id)))
     }
 
     /// The document at `path`, if there is one.

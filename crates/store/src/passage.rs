@@ -49,10 +49,10 @@ impl Corpus {
     /// One passage.
     ///
     /// # Errors
-    /// [`Error::UnknownPassage`].
+    /// [`Error::UnknownPassage`], [`Error::Damaged`].
     pub fn passage(&self, id: PassageId) -> Result<Passage> {
         let row = self.database.row(&format!("{COLUMNS} WHERE id = ?"), [id], read)?;
-        row.ok_or(Error::UnknownPassage(id))
+        row.ok_or_else(|| self.database.missing("passage", id.0, Error::UnknownPassage(id)))
     }
 
     /// All passages of a layer in the order of their ids.

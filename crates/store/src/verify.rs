@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::digest::Framed;
 use crate::text::Positions;
-use crate::{Corpus, Digest, Error, PassageId, Result};
+use crate::{Corpus, Digest, PassageId, Result};
 
 impl Corpus {
     /// Reads and checks all data: `SQLite`'s own structures, references, texts and vectors against their digests, spans
@@ -96,7 +96,9 @@ impl Corpus {
                 .field(derived.text.as_bytes());
             digest.field(derived.author.model.as_bytes()).field(derived.author.prompt.as_bytes());
             for source in &derived.sources {
-                let place = places.get(source).ok_or(Error::UnknownPassage(*source))?;
+                let place = places.get(source).ok_or_else(|| {
+                    self.database.damaged(format!("a derived text has the source {source}, which is no passage"))
+                })?;
                 digest.number(*place);
             }
         }

@@ -6,7 +6,8 @@ use std::path::Path;
 use random::Random;
 use rusqlite::Connection;
 use store::{
-    Bm25, Bond, Corpus, DenseIndex, Digest, Error, IndexText, Layer, LexicalIndex, NewDerived, Result, Writer,
+    Bm25, Bond, Corpus, DenseIndex, Digest, DocId, Error, IndexText, Layer, LexicalIndex, NewDerived, PassageId,
+    Result, Writer,
 };
 
 use test_support::fuzz;
@@ -127,6 +128,43 @@ fn a_flipped_bit_in_a_text_or_vector_is_found() -> Outcome {
     check(b"line 5 of 3: word")?;
     check(&[0.125_f32.to_le_bytes(); 16].concat())?;
     check(&[0.5_f32.to_le_bytes(); 4].concat())
+}
+
+/// Writes `id` into the second row of a table, whose ids are 1, 2, ..., without moving the row.
+fn misplace(database: &Path, table: &str, id: u8) -> Outcome {
+    let sql = "SELECT rootpage FROM sqlite_schema WHERE name = ?";
+    let root: u32 = Connection::open(database)?.query_row(sql, [table], |row| row.get(0))?;
+    let mut file = fs::read(database)?;
+    let size = usize::from(u16::from_be_bytes([file[16], file[17]]));
+    let page = &mut file[size * (usize::try_from(root)? - 1)..][..size];
+    assert_eq!(page[0], 13, "all rows are in one leaf page");
+    let cell = usize::from(u16::from_be_bytes([page[10], page[11]]));
+    let length = if page[cell] < 128 { 1 } else { 2 };
+    assert_eq!(page[cell + length], 2, "the id of the row");
+    page[cell + length] = id;
+    Ok(fs::write(database, file)?)
+}
+
+#[test]
+fn a_row_that_is_listed_and_not_found_is_damage() -> Outcome {
+    for table in ["document", "passage"] {
+        let scratch = Scratch::new();
+        let mut writer = scratch.writer();
+        for document in 0..6 {
+            put_lines(&mut writer, &format!("document {document}"), "a line\n")?;
+        }
+        drop(writer);
+        misplace(&scratch.file("memory.sqlite"), table, 100)?;
+        let corpus = scratch.corpora.open("scratch")?;
+        let found = match table {
+            "document" => corpus.documents().and_then(|all| corpus.document_text(all[1].id)),
+            _ => corpus.passages(Layer::Page).and_then(|all| corpus.passage_text(all[1].id)),
+        };
+        assert!(matches!(found, Err(Error::Damaged { .. })), "{table}: {found:?}");
+        assert!(matches!(corpus.document(DocId(7)), Err(Error::UnknownDocument(DocId(7)))));
+        assert!(matches!(corpus.passage(PassageId(70)), Err(Error::UnknownPassage(PassageId(70)))));
+    }
+    Ok(())
 }
 
 #[test]
