@@ -151,6 +151,9 @@ impl Error {
             | Sqlite::IntegralValueOutOfRange(..)
             | Sqlite::Utf8Error(..)
             | Sqlite::BlobSizeError => Self::Damaged { path, what: source.to_string() },
+            Sqlite::SqlInputError { msg, .. } | Sqlite::SqliteFailure(_, Some(msg)) if names_what_is_missing(msg) => {
+                Self::Damaged { path, what: source.to_string() }
+            }
             // `SQLite` could not grow its shared-memory file beside the database.
             Sqlite::SqliteFailure(failure, _) if failure.extended_code == ffi::SQLITE_IOERR_SHMSIZE => {
                 Self::DiskFull { path, source: source.into() }
@@ -169,6 +172,12 @@ impl Error {
             },
         }
     }
+}
+
+/// Whether `SQLite` says that a statement names a table or column that the file does not have: the schema is damaged, since
+/// statements are prepared only on files of a known version.
+fn names_what_is_missing(message: &str) -> bool {
+    message.starts_with("no such ") || message.contains(" has no column named ")
 }
 
 fn suggest(nearest: &[String]) -> String {

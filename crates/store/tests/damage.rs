@@ -108,7 +108,7 @@ fn a_damaged_database_is_reported_or_right() -> Outcome {
 }
 
 #[test]
-fn a_flipped_bit_in_a_text_or_vector_is_found() -> Outcome {
+fn a_flipped_bit_in_a_text_vector_or_schema_is_found() -> Outcome {
     let scratch = Scratch::new();
     let mut writer = scratch.writer();
     fill(&mut writer)?;
@@ -121,11 +121,12 @@ fn a_flipped_bit_in_a_text_or_vector_is_found() -> Outcome {
         let mut bad = good.clone();
         bad[place + pattern.len() / 2] ^= 1;
         fs::write(&path, bad)?;
-        let found = scratch.corpora.open("scratch")?.verify();
+        let found = scratch.corpora.open("scratch").and_then(|corpus| corpus.verify());
         assert!(matches!(found, Err(Error::Damaged { .. })), "{found:?}");
         Ok(())
     };
     check(b"line 5 of 3: word")?;
+    check(b"\n    text TEXT")?;
     check(&[0.125_f32.to_le_bytes(); 16].concat())?;
     check(&[0.5_f32.to_le_bytes(); 4].concat())
 }
