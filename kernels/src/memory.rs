@@ -19,6 +19,8 @@ use std::sync::{Mutex, PoisonError};
 pub struct LargePages;
 
 const PAGE_BYTES: usize = 2 << 20;
+/// Blocks from this size on have huge pages.
+const ADVISED_BYTES: usize = 2 * PAGE_BYTES;
 
 thread_local! {
     static KEEPS: Cell<bool> = const { Cell::new(false) };
@@ -64,11 +66,16 @@ pub fn keep_everything() {
 /// Limits the heaps of the system allocator, which otherwise makes one for almost every thread. A heap returns only whole free
 /// pages, so each keeps some of what a model has used: a server without models held 75 MB with all heaps and 46 MB with two,
 /// and served eight clients as fast. To be called before other threads start.
+///
+/// Blocks with huge pages are kept out of the heaps: a part of a heap that held one keeps its huge pages, and a small block
+/// there takes 2 MiB from then on. A server with mixed work grew by 94 to 145 MiB in an hour so.
 pub fn limit_heaps() {
-    // SAFETY: the setting only changes how the allocator works from now on.
+    // SAFETY: the settings only change how the allocator works from now on.
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     unsafe {
         libc::mallopt(libc::M_ARENA_MAX, 2);
+        libc::mallopt(libc::M_MMAP_THRESHOLD, ADVISED_BYTES as libc::c_int);
+        libc::mallopt(libc::M_TRIM_THRESHOLD, 2 * ADVISED_BYTES as libc::c_int);
     }
 }
 
@@ -232,7 +239,7 @@ unsafe impl GlobalAlloc for LargePages {
 /// The memory is the caller's, or `start` is null.
 unsafe fn advise(start: *mut u8, len: usize) {
     #[cfg(target_os = "linux")]
-    if len >= 2 * PAGE_BYTES && !start.is_null() {
+    if len >= ADVISED_BYTES && !start.is_null() {
         let skipped = start.align_offset(PAGE_BYTES);
         let whole = (len - skipped) / PAGE_BYTES * PAGE_BYTES;
         // SAFETY: the range is within the caller's memory, since less than a page is skipped.
