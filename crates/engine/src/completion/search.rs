@@ -2,7 +2,8 @@
 //!
 //! The shortest completion is tried first, then what remains of an earlier one, then deviations: a completion is left
 //! at some position with another byte, or with a value that the schema mentions, and closed by the shortest way from
-//! there. Those that violate the condition least are deviated from next.
+//! there. Those with the fewest violations and deviations together are deviated from next, so that the search leaves a
+//! completion whose violations no further deviation mends.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -24,9 +25,19 @@ pub(crate) struct Condition<'a> {
     pub literals: &'a [String],
 }
 
-/// A completion: its violations, the position after its last deviation, its length and its number. What is violated
-/// first must be mended first, so early deviations are continued first.
-type Entry = Reverse<(usize, usize, usize, usize, Vec<u8>)>;
+/// A completion that violates the condition, ordered by what is deviated from first. What is violated first must be mended
+/// first, so early deviations are continued first.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Candidate {
+    /// Violations and deviations together.
+    cost: usize,
+    violations: usize,
+    /// The position after the last deviation.
+    from: usize,
+    length: usize,
+    number: usize,
+    text: Vec<u8>,
+}
 
 impl Closer {
     /// A short completion that satisfies the condition, or none if none was found. `earlier` satisfied it in an earlier
@@ -47,8 +58,11 @@ impl Closer {
             return Some(found);
         }
         let mut tries = 0;
-        let mut queue: BinaryHeap<Entry> = BinaryHeap::from([Reverse((violations, 0, shortest.len(), 0, shortest))]);
-        while let Some(Reverse((_, from, _, _, text))) = queue.pop() {
+        let length = shortest.len();
+        let first = Candidate { cost: violations, violations, from: 0, length, number: 0, text: shortest };
+        let mut queue = BinaryHeap::from([Reverse(first)]);
+        while let Some(Reverse(Candidate { cost, violations, from, text, .. })) = queue.pop() {
+            let deviations = cost - violations + 1;
             let mut best: Option<Vec<u8>> = None;
             let start = state.mark();
             for at in 0..=text.len() {
@@ -60,7 +74,14 @@ impl Closer {
                         if violations == 0 && best.as_ref().is_none_or(|best| found.len() < best.len()) {
                             best = Some(found);
                         } else if violations != 0 && best.is_none() {
-                            queue.push(Reverse((violations, at + other.len(), found.len(), tries, found)));
+                            queue.push(Reverse(Candidate {
+                                cost: violations + deviations,
+                                violations,
+                                from: at + other.len(),
+                                length: found.len(),
+                                number: tries,
+                                text: found,
+                            }));
                         }
                     }
                 }

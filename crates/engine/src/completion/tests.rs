@@ -352,6 +352,12 @@ fn a_completion_that_is_not_valid_is_replaced_by_the_next_shortest() {
     shortest(words(2), "[\"0\",\"\"]");
     shortest(json!({ "type": "string", "not": { "const": "" } }), "\"0\"");
     shortest(json!({ "type": "array", "items": { "type": "integer" }, "contains": { "const": 57 } }), "[57]");
+    // Without the name, `kind` violates least, and no key after it mends that.
+    let properties =
+        json!({ "name": { "type": "string" }, "size": { "type": "integer" }, "kind": { "enum": ["cup", "pan"] } });
+    let schema = json!({ "type": "object", "properties": properties, "if": { "properties": { "kind": { "const": "pan" } } },
+        "then": { "required": ["name", "size", "kind"] }, "else": { "required": ["name", "kind"] } });
+    shortest(schema, r#"{"name":"","kind":"cup"}"#);
     let distinct: std::collections::HashSet<String> = serde_json::from_str(&bench.shortest(&words(6))).unwrap();
     assert_eq!(distinct.len(), 6);
 }
