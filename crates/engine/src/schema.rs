@@ -73,6 +73,9 @@ impl Rewriter<'_> {
         if is_reduced && let Some(reference) = fields.get("$ref") {
             return self.only_reference(reference, fields, place);
         }
+        if is_reduced && let Some(key) = ["anyOf", "oneOf", "allOf"].into_iter().find(|key| refers(fields.get(*key))) {
+            return self.only_alternatives(key, fields, place);
+        }
         // Conditions beside the others.
         let mut also = Vec::new();
         for (key, value) in fields {
@@ -209,6 +212,24 @@ impl Rewriter<'_> {
         Ok(json!({ "$ref": target }))
     }
 
+    /// Alternatives of which some are references, alone; the keywords beside them are not enforced, nor is more than one of
+    /// several conditions.
+    fn only_alternatives(&mut self, key: &str, fields: &Map<String, Value>, place: &Location) -> Result<Value, String> {
+        let at = place.child(key);
+        let beside = fields.keys().filter(|other| *other != key && !ANNOTATIONS.contains(&other.as_str()));
+        self.unchecked.extend(beside.map(|key| place.child(key).to_string()));
+        if key != "allOf" {
+            if key == "oneOf" {
+                self.alternatives.push(at.to_string());
+            }
+            return Ok(json!({ key: self.rewrite_all(&fields[key], &at)? }));
+        }
+        let all = fields[key].as_array().map_or(&[][..], Vec::as_slice);
+        let chosen = all.iter().position(|one| one.get("$ref").is_some()).unwrap_or(0);
+        self.unchecked.push(at.to_string());
+        self.rewrite(&all[chosen], &at.child(&chosen.to_string()))
+    }
+
     /// A consequence of the presence of keys: a key is absent, or this schema holds too. None if there are too many.
     fn dependencies(&mut self, value: &Value, place: &Location) -> Result<Option<Vec<Value>>, String> {
         let Some(rules) = value.as_object().filter(|rules| rules.len() <= MAX_DEPENDENCIES) else { return Ok(None) };
@@ -253,6 +274,11 @@ impl Rewriter<'_> {
         }
         patterns.into_iter().map(|pattern| json!({ "pattern": pattern })).collect()
     }
+}
+
+/// Whether one of these schemas is a reference.
+fn refers(schemas: Option<&Value>) -> bool {
+    schemas.and_then(Value::as_array).is_some_and(|all| all.iter().any(|one| one.get("$ref").is_some()))
 }
 
 /// Maximum number of dependencies between keys that become alternatives: each doubles their number.
@@ -399,5 +425,12 @@ mod tests {
         assert_eq!(reduced(json!({ "pattern": "^(a$|b)" })).unchecked, ["/pattern"]);
         assert_eq!(reduced(json!({ "pattern": "^a$" })).schema, json!({ "pattern": "^a$" }));
         assert_eq!(reduced(json!({ "patternProperties": { "a": {}, "b": {} } })).unchecked, ["/patternProperties"]);
+        let named = json!({ "patternProperties": { "a": {} }, "properties": {}, "additionalProperties": false });
+        assert_eq!(reduced(named).unchecked, ["/patternProperties", "/additionalProperties"]);
+        let either = json!([{ "$ref": "#" }, { "type": "null" }]);
+        let prepared = reduced(json!({ "type": "array", "anyOf": either }));
+        assert_eq!((prepared.schema, prepared.unchecked), (json!({ "anyOf": either }), vec!["/type".to_owned()]));
+        let prepared = reduced(json!({ "allOf": [{ "minItems": 1 }, { "$ref": "#" }] }));
+        assert_eq!((prepared.schema, prepared.unchecked), (json!({ "$ref": "#" }), vec!["/allOf".to_owned()]));
     }
 }

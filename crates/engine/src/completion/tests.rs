@@ -310,6 +310,13 @@ pub(super) fn validated() -> Vec<Value> {
         json!({ "not": { "enum": [0, 1, "", [], {}] } }),
         json!({ "type": "array", "items": { "type": "integer" }, "contains": { "const": 57 } }),
         json!({ "type": "array", "contains": { "type": "string" }, "minContains": 2, "maxContains": 3 }),
+        // Recursion through alternatives with a keyword beside them, and names that match a pattern beside them.
+        json!({ "type": "object", "anyOf": [{ "$ref": "#/$defs/list" }, { "$ref": "#/$defs/text" }], "$defs": {
+            "list": form(json!({ "kind": { "enum": ["list"] }, "items": { "type": "array", "items": { "$ref": "#" } } })),
+            "text": form(json!({ "kind": { "enum": ["text"] }, "content": { "type": "string" } })) } }),
+        json!({ "type": "object", "patternProperties": { "^[a-z]+$": { "$ref": "#/$defs/one" } },
+            "properties": { "by": { "$ref": "#/$defs/one" } }, "additionalProperties": false, "$defs": {
+            "one": { "type": "array", "items": { "type": "array", "allOf": [{ "$ref": "#/$defs/one" }, { "minItems": 0 }] } } } }),
         json!({ "type": "object", "properties": { "kind": { "enum": ["a", "b"] }, "x": { "type": "integer" } },
             "required": ["kind"], "if": { "properties": { "kind": { "const": "a" } } }, "then": { "required": ["x"] },
             "else": { "not": { "required": ["x"] } }, "additionalProperties": false }),

@@ -7,8 +7,8 @@ use serde_json::{Map, Value};
 pub(crate) enum Extent {
     /// Everything that llguidance has.
     Full,
-    /// Without what it refuses in some schemas only: patterns of keys that overlap, references with keywords beside them
-    /// in recursion, and anchors within patterns.
+    /// Without what it refuses in some schemas only: patterns of keys that overlap with others or with named keys, references
+    /// and alternatives of them with keywords beside them in recursion, and anchors within patterns.
     Reduced,
 }
 
@@ -29,7 +29,8 @@ pub(crate) fn is_irregular(pattern: &Value, extent: Extent) -> bool {
 /// True if the patterns of keys cannot be enforced; those that may overlap only in the full extent.
 pub(crate) fn has_irregular_names(fields: &Map<String, Value>, extent: Extent) -> bool {
     let Some(patterns) = fields.get("patternProperties").and_then(Value::as_object) else { return false };
-    let overlap = extent == Extent::Reduced && patterns.len() > 1;
+    let may_overlap = patterns.len() > 1 || fields.contains_key("properties");
+    let overlap = extent == Extent::Reduced && may_overlap;
     overlap || patterns.keys().any(|pattern| is_irregular(&Value::from(pattern.as_str()), extent))
 }
 
