@@ -135,10 +135,10 @@ fn what_fits_is_said_before_anything_is_fetched() {
     assert!(unknown.code == 1 && unknown.err.contains("hint: state it: --memory 12GiB"), "{unknown:?}");
     let small = home.get(&["models", "fit", "qwen2.5-14b-instruct", "--memory", "12GiB", "--kv", "q8_0"]);
     assert!(small.contains("keys and values of 32768 tokens in q8_0"), "{small}");
-    for elsewhere in [["--gpu", "0"], ["--backend", "portable"]] {
-        let words = ["models", "fit", "qwen2.5-14b-instruct", "--memory", "80GiB", "--kv", "q8_0"];
+    for (elsewhere, kv) in [(["--gpu", "0"], "q8_0"), (["--backend", "portable"], "bf16")] {
+        let words = ["models", "fit", "qwen2.5-14b-instruct", "--memory", "80GiB", "--kv", kv];
         home.run(&[&words[..], &elsewhere].concat()).is_error(&[
-            "error: keys and values in q8_0 are computed by the kernels on the CPU only",
+            &format!("error: keys and values in {kv} are computed by the kernels on the CPU only"),
             "hint: omit --kv, or --gpu and --backend",
         ]);
     }

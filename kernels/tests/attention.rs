@@ -1,7 +1,7 @@
 //! Paged and ragged attention give the bits of the reference for any chunking and any page order.
 
-use half::f16;
-use kernels::attention::{Heads, PagedSequence, Pages, PagesMut, paged, ragged, reference, rounded};
+use half::{bf16, f16};
+use kernels::attention::{Heads, PagedSequence, Pages, PagesMut, in_bf16, paged, ragged, reference, rounded};
 use kernels::cpu::Isa;
 use kernels::rope::{Placement, RopeTable, rotate_queries, store_keys_values};
 
@@ -12,6 +12,9 @@ fn noise(seed: usize) -> f32 {
 
 /// What pages keep of a head.
 type Stored<'a> = &'a dyn Fn(&[f32]) -> Vec<f32>;
+
+/// Attention of one query in plain loops.
+type Attend = fn(&[f32], &[Vec<f32>], &[Vec<f32>], usize) -> Vec<f32>;
 
 fn check(heads: Heads, lengths: [usize; 2], past: [usize; 2]) {
     check_window(heads, lengths, past, None);
@@ -24,6 +27,7 @@ fn check_window(heads: Heads, lengths: [usize; 2], past: [usize; 2], window: Opt
     let page_lists = [vec![5u32, 0, 3, 8], vec![1u32, 7, 2, 6]];
     let mut halves = vec![f16::from_f32(7.0); 9 * heads.page().len()];
     let mut floats = vec![7f32; 9 * heads.page().len()];
+    let mut pairs = vec![bf16::INFINITY; 9 * heads.page().len()];
     let in_blocks = heads.dim.is_multiple_of(32);
     let mut bytes = vec![7u8; if in_blocks { 9 * heads.page().quantised_len() } else { 0 }];
     let mut qkvs = Vec::new();
@@ -35,6 +39,7 @@ fn check_window(heads: Heads, lengths: [usize; 2], past: [usize; 2], window: Opt
         let at = Placement { positions: &positions, slots: &slots };
         store_keys_values(heads, &qkv, &table, at, PagesMut::F16(&mut halves));
         store_keys_values(heads, &qkv, &table, at, PagesMut::F32(&mut floats));
+        store_keys_values(heads, &qkv, &table, at, PagesMut::Bf16(&mut pairs));
         if in_blocks {
             store_keys_values(heads, &qkv, &table, at, PagesMut::Q8(&mut bytes));
         }
@@ -50,10 +55,15 @@ fn check_window(heads: Heads, lengths: [usize; 2], past: [usize; 2], window: Opt
     ];
     let in_bytes = |head: &[f32]| rounded(Isa::Scalar, head);
     let in_halves = |head: &[f32]| head.iter().map(|x| f16::from_f32(*x).to_f32()).collect();
-    let kinds: [(Pages<'_>, Stored<'_>); 3] =
-        [(Pages::F16(&halves), &in_halves), (Pages::F32(&floats), &<[f32]>::to_vec), (Pages::Q8(&bytes), &in_bytes)];
-    let kinds = &kinds[..if in_blocks { 3 } else { 2 }];
-    for (isa, (pages, stored)) in Isa::available().flat_map(|isa| kinds.iter().map(move |kind| (isa, *kind))) {
+    let in_pairs = |head: &[f32]| head.iter().map(|x| in_bf16(*x).to_f32()).collect();
+    let kinds: [(Pages<'_>, Stored<'_>, Attend); 4] = [
+        (Pages::F16(&halves), &in_halves, reference::attend),
+        (Pages::F32(&floats), &<[f32]>::to_vec, reference::attend),
+        (Pages::Bf16(&pairs), &in_pairs, reference::attend_in_bf16),
+        (Pages::Q8(&bytes), &in_bytes, reference::attend),
+    ];
+    let kinds = &kinds[..if in_blocks { 4 } else { 3 }];
+    for (isa, (pages, stored, attend)) in Isa::available().flat_map(|isa| kinds.iter().map(move |kind| (isa, *kind))) {
         let mut out = vec![f32::NAN; q.len()];
         paged(isa, heads, window, &q, pages, &sequences, &mut out);
         for row in 0..rows.len() {
@@ -67,7 +77,7 @@ fn check_window(heads: Heads, lengths: [usize; 2], past: [usize; 2], window: Opt
                     (0..=rows[row]).map(|t| part(t, heads.query_width() + heads.key_width())).collect();
                 let at = row * heads.query_width() + head * heads.dim;
                 let first = window.map_or(0, |window| (rows[row] + 1).saturating_sub(window));
-                let want = reference::attend(&q[at..][..heads.dim], &keys, &values, first);
+                let want = attend(&q[at..][..heads.dim], &keys, &values, first);
                 assert_eq!(out[at..][..heads.dim], want, "{isa} row {row} head {head}");
             }
         }
@@ -97,6 +107,7 @@ fn siblings_that_share_pages_get_the_bits_of_each_alone() {
     for heads in [Heads { queries: 9, keys: 3, dim: 64 }, Heads { queries: 4, keys: 4, dim: 16 }] {
         let floats: Vec<f32> = (0..24 * heads.page().len()).map(noise).collect();
         let halves: Vec<f16> = floats.iter().map(|x| f16::from_f32(*x)).collect();
+        let pairs: Vec<bf16> = floats.iter().map(|x| in_bf16(*x)).collect();
         // Pages, tokens before, tokens: three common pages, two continuations of them, unrelated sequences, a prompt.
         let sequences: [(&[u32], usize, usize); 9] = [
             (&[4, 9, 2, 11], 96, 1),
@@ -118,9 +129,13 @@ fn siblings_that_share_pages_get_the_bits_of_each_alone() {
             PagedSequence { rows: start - tokens..start, past, pages }
         });
         for isa in Isa::available() {
-            for (pages, window) in
-                [(Pages::F16(&halves), None), (Pages::F32(&floats), None), (Pages::F16(&halves), Some(50))]
-            {
+            for (pages, window) in [
+                (Pages::F16(&halves), None),
+                (Pages::F32(&floats), None),
+                (Pages::Bf16(&pairs), None),
+                (Pages::F16(&halves), Some(50)),
+                (Pages::Bf16(&pairs), Some(50)),
+            ] {
                 let mut together = vec![f32::NAN; q.len()];
                 paged(isa, heads, window, &q, pages, &batch, &mut together);
                 for sequence in &batch {

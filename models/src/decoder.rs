@@ -283,8 +283,7 @@ impl DecoderPart for Decoder {
 
     fn takes_kv(&self, precision: KvPrecision) -> bool {
         match precision {
-            KvPrecision::F16 => true,
-            KvPrecision::Bf16 => !self.device.is_cpu(),
+            KvPrecision::F16 | KvPrecision::Bf16 => true,
             KvPrecision::F32 | KvPrecision::Q8_0 => self.device.is_cpu(),
         }
     }

@@ -157,7 +157,7 @@ fn dense_and_quantised_weights_of_small_networks() {
         for precision in [Precision::Stored, Precision::Quantised(Quantisation::Q8_0)] {
             let decoder = golden(name, precision);
             let tokens: Vec<u32> = (0..70).map(|i| (i * i * 31 + 7 * i) % decoder.spec().vocab as u32).collect();
-            for kv in [KvPrecision::F32, KvPrecision::F16, KvPrecision::Q8_0] {
+            for kv in [KvPrecision::F32, KvPrecision::F16, KvPrecision::Bf16, KvPrecision::Q8_0] {
                 let dim = decoder.spec().heads.dim;
                 if kv == KvPrecision::Q8_0 && !dim.is_multiple_of(32) {
                     let refused = KvCache::new(decoder.spec(), 1, kv, &Device::Cpu).unwrap_err().to_string();

@@ -15,6 +15,7 @@ use clap::CommandFactory;
 use launch::config_file::Sections;
 use launch::flags::KvFormat;
 use launch::{config_file, failure, shell};
+use models::KvPrecision;
 
 use args::{Args, Command};
 
@@ -35,7 +36,10 @@ fn run(args: &Args) -> Result<ExitCode> {
     let global = &args.global;
     launch::set_up_cpu(global)?;
     let isa = kernels::cpu::active_isa();
-    let kv = if global.kv == KvFormat::F16 { "" } else { ", KV cache in q8_0" };
+    let kv = match global.kv {
+        KvFormat::F16 => String::new(),
+        other => format!(", KV cache in {}", KvPrecision::from(other)),
+    };
     eval::name_kernels(match &launch::gpu_names(global)[..] {
         [] => format!("{isa}, {} numerics{kv}", isa.numerics()),
         gpus => format!("CUDA, {}", gpus.join(", ")),

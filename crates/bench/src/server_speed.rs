@@ -16,6 +16,7 @@ use launch::flags::{GlobalFlags, KvFormat};
 use launch::home;
 use launch::output::{print, print_line};
 use launch::typed_model::name;
+use models::KvPrecision;
 use remote::Address;
 use serde::Serialize;
 
@@ -143,7 +144,7 @@ impl Serving {
         command.args(bench.soak.then(|| format!("--max-requests={ADMITTED}")));
         command.args(global.threads.map(|threads| format!("--threads={threads}")));
         command.args(global.kv_tokens.map(|tokens| format!("--kv-tokens={tokens}")));
-        command.args((global.kv == KvFormat::Q8_0).then_some("--kv=q8_0"));
+        command.args((global.kv != KvFormat::F16).then(|| format!("--kv={}", KvPrecision::from(global.kv))));
         command.arg(format!("--draft-tokens={}", global.draft_tokens));
         command.args(global.offline.then_some("--offline"));
         // Requests are not logged, since there are many.

@@ -69,12 +69,8 @@ impl Rewriter<'_> {
         let Some(fields) = schema.as_object() else { return Ok(schema.clone()) };
         let place = &location_of(place, fields);
         let mut out = Map::new();
-        let is_reduced = self.extent == Extent::Reduced;
-        if is_reduced && let Some(reference) = fields.get("$ref") {
-            return self.only_reference(reference, fields, place);
-        }
-        if is_reduced && let Some(key) = ["anyOf", "oneOf", "allOf"].into_iter().find(|key| refers(fields.get(*key))) {
-            return self.only_alternatives(key, fields, place);
+        if let Some(alone) = self.only_references(fields, place)? {
+            return Ok(alone);
         }
         // Conditions beside the others.
         let mut also = Vec::new();
@@ -196,6 +192,18 @@ impl Rewriter<'_> {
             }
         }
         Ok(Value::Object(out))
+    }
+
+    /// References alone in the reduced extent, if there are any.
+    fn only_references(&mut self, fields: &Map<String, Value>, place: &Location) -> Result<Option<Value>, String> {
+        if self.extent == Extent::Full {
+            return Ok(None);
+        }
+        if let Some(reference) = fields.get("$ref") {
+            return self.only_reference(reference, fields, place).map(Some);
+        }
+        let key = ["anyOf", "oneOf", "allOf"].into_iter().find(|key| refers(fields.get(*key)));
+        key.map(|key| self.only_alternatives(key, fields, place)).transpose()
     }
 
     /// A reference alone; the keywords beside it are not enforced.

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use candle_core::Device;
-use models::{Kernels, LanguageModel, LoadOptions};
+use models::{Kernels, KvPrecision, LanguageModel, LoadOptions};
 use portable::Portable;
 
 use crate::eprintln;
@@ -81,16 +81,16 @@ pub fn gpu_names(flags: &GlobalFlags) -> Vec<String> {
     numbers.into_iter().filter_map(name).collect()
 }
 
-/// Refuses a KV cache in q8_0 unless the kernels compute on the CPU.
+/// Refuses a KV cache in another format than f16 unless the kernels compute on the CPU.
 ///
 /// # Errors
-/// For q8_0 on a GPU or with the portable backend.
+/// For bf16 and q8_0 on a GPU or with the portable backend.
 pub fn check_kv(kv: KvFormat, by_cpu_kernels: bool) -> Result<()> {
     if kv == KvFormat::F16 || by_cpu_kernels {
         return Ok(());
     }
     Err(refusal(
-        "keys and values in q8_0 are computed by the kernels on the CPU only",
+        format!("keys and values in {} are computed by the kernels on the CPU only", KvPrecision::from(kv)),
         "omit --kv, or --gpu and --backend",
     ))
 }

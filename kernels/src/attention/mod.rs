@@ -19,6 +19,7 @@
 
 mod heads;
 mod pages;
+mod pairs;
 mod placed;
 mod product;
 mod quantised;
@@ -28,6 +29,7 @@ mod tile;
 
 pub use heads::{Heads, KEYS, PageShape};
 pub use pages::{PagedSequence, Pages, PagesMut, paged};
+pub use pairs::in_bf16;
 pub use placed::{Placed, Texts};
 pub use quantised::rounded;
 pub use ragged::ragged;

@@ -3,12 +3,12 @@
 use std::cell::RefCell;
 use std::ops::Range;
 
-use half::f16;
+use half::{bf16, f16};
 
 use super::heads::{Heads, KEYS, PageShape};
 use super::product::Tile;
-use super::quantised;
 use super::tile::{Rows, attend};
+use super::{pairs, quantised};
 use crate::cpu::{Isa, active_isa};
 use crate::per_isa::per_isa;
 use crate::pool::{Disjoint, parallel_for};
@@ -19,6 +19,8 @@ use crate::simd::{SimdF32x16, prefetch};
 pub enum Pages<'a> {
     F16(&'a [f16]),
     F32(&'a [f32]),
+    /// Two neighbours of a sum beside each other, multiplied in bf16.
+    Bf16(&'a [bf16]),
     /// In 8 bits: the numbers of a tile, then their scales.
     Q8(&'a [u8]),
 }
@@ -28,6 +30,7 @@ pub enum Pages<'a> {
 pub enum PagesMut<'a> {
     F16(&'a mut [f16]),
     F32(&'a mut [f32]),
+    Bf16(&'a mut [bf16]),
     Q8(&'a mut [u8]),
 }
 
@@ -73,6 +76,9 @@ impl PagesMut<'_> {
             PagesMut::Q8(pages) => {
                 quantised::write_key(active_isa(), &mut pages[shape.quantised_keys(page, head)], offset, key);
             }
+            PagesMut::Bf16(pages) => {
+                pairs::write_key(&mut pages[shape.keys(page, head)..][..shape.tile_len()], offset, key);
+            }
             _ => self.write(shape.keys(page, head) + offset, KEYS, key),
         }
     }
@@ -83,6 +89,9 @@ impl PagesMut<'_> {
             PagesMut::Q8(pages) => {
                 quantised::write_value(active_isa(), &mut pages[shape.quantised_values(page, head)], offset, value);
             }
+            PagesMut::Bf16(pages) => {
+                pairs::write_value(&mut pages[shape.values(page, head)..][..shape.tile_len()], offset, value);
+            }
             _ => self.write(shape.values(page, head) + offset * shape.dim, 1, value),
         }
     }
@@ -90,7 +99,7 @@ impl PagesMut<'_> {
     /// Writes values `stride` apart, where they are not in blocks.
     fn write(&mut self, start: usize, stride: usize, values: &[f32]) {
         match self {
-            PagesMut::Q8(_) => unreachable!("values in blocks are written by heads"),
+            PagesMut::Bf16(_) | PagesMut::Q8(_) => unreachable!("written by heads"),
             PagesMut::F16(pages) if stride == 1 => narrow(active_isa(), values, &mut pages[start..][..values.len()]),
             PagesMut::F16(pages) => {
                 let mut halves = [f16::ZERO; 64];
@@ -178,12 +187,19 @@ fn attend_task(
                 rows.push(&q[token * heads.query_width() + query_head * dim..][..dim], visible.clone());
             }
         }
+        if matches!(pages, Pages::Bf16(_)) {
+            rows.round(isa);
+        }
         let seen = rows.seen();
         let last = seen.end.div_ceil(KEYS) - 1;
         for page in seen.start / KEYS..=last {
             let [index, next] = [page, last.min(page + 1)].map(|page| sequence.pages[page] as usize);
             match pages {
                 Pages::F32(pages) => {
+                    let [tile, next] = [index, next].map(|page| tile(pages, shape, page, head));
+                    attend(isa, rows, tile, next, page * KEYS);
+                }
+                Pages::Bf16(pages) => {
                     let [tile, next] = [index, next].map(|page| tile(pages, shape, page, head));
                     attend(isa, rows, tile, next, page * KEYS);
                 }

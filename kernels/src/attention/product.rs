@@ -16,18 +16,27 @@ pub(super) struct Tile<'a, T> {
     pub values: &'a [T],
 }
 
+/// Query rows that are computed together.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Queries<'a> {
+    /// `[R, D]`
+    pub floats: &'a [f32],
+    /// `[R, D/2]`: in bf16, for pages in bf16 only.
+    pub pairs: &'a [u32],
+}
+
 /// A storage type of keys and values.
 pub(super) trait Kept: Copy {
     /// `[R, 32]`: `q · k` for `q: [R, D]`; `next` is what will be read after this tile.
-    fn score(isa: Isa, q: &[f32], tile: Tile<'_, Self>, next: Tile<'_, Self>, scores: &mut [[f32; KEYS]]);
+    fn score(isa: Isa, q: Queries<'_>, tile: Tile<'_, Self>, next: Tile<'_, Self>, scores: &mut [[f32; KEYS]]);
 
     /// `out: [R, D] = out · shrink + Σ_j weight_j · v_j` over the first `keys` keys.
     fn add(isa: Isa, tile: Tile<'_, Self>, keys: usize, shrink: &[f32], weights: &[[f32; KEYS]], out: &mut [f32]);
 }
 
 impl Kept for f32 {
-    fn score(isa: Isa, q: &[f32], tile: Tile<'_, f32>, _: Tile<'_, f32>, scores: &mut [[f32; KEYS]]) {
-        score_floats(isa, q, tile, scores);
+    fn score(isa: Isa, q: Queries<'_>, tile: Tile<'_, f32>, _: Tile<'_, f32>, scores: &mut [[f32; KEYS]]) {
+        score_floats(isa, q.floats, tile, scores);
     }
 
     fn add(isa: Isa, tile: Tile<'_, f32>, keys: usize, shrink: &[f32], weights: &[[f32; KEYS]], out: &mut [f32]) {
@@ -36,8 +45,8 @@ impl Kept for f32 {
 }
 
 impl Kept for f16 {
-    fn score(isa: Isa, q: &[f32], tile: Tile<'_, f16>, next: Tile<'_, f16>, scores: &mut [[f32; KEYS]]) {
-        score_halves(isa, q, tile, next, scores);
+    fn score(isa: Isa, q: Queries<'_>, tile: Tile<'_, f16>, next: Tile<'_, f16>, scores: &mut [[f32; KEYS]]) {
+        score_halves(isa, q.floats, tile, next, scores);
     }
 
     fn add(isa: Isa, tile: Tile<'_, f16>, keys: usize, shrink: &[f32], weights: &[[f32; KEYS]], out: &mut [f32]) {

@@ -3,7 +3,8 @@
 use std::ops::Range;
 
 use super::KEYS;
-use super::product::{Kept, Tile};
+use super::pairs;
+use super::product::{Kept, Queries, Tile};
 use crate::cpu::Isa;
 use crate::per_isa::per_isa;
 use crate::simd::{SimdF32x16, exp};
@@ -14,6 +15,8 @@ pub(super) struct Rows {
     dim: usize,
     /// `[R, D]`, scaled by `1 / √D`.
     q: Vec<f32>,
+    /// `[R, D/2]`: `q` in bf16, if [`Rows::round`] was called.
+    pairs: Vec<u32>,
     /// `[R]`: the keys that each row may see, counted from the start of the sequence.
     visible: Vec<Range<usize>>,
     /// `[R]`: the largest score so far.
@@ -31,6 +34,7 @@ impl Rows {
         for list in [&mut self.q, &mut self.max, &mut self.sum, &mut self.out] {
             list.clear();
         }
+        self.pairs.clear();
         self.visible.clear();
     }
 
@@ -42,6 +46,12 @@ impl Rows {
         self.max.push(f32::NEG_INFINITY);
         self.sum.push(0.0);
         self.out.resize(self.out.len() + self.dim, 0.0);
+    }
+
+    /// Rounds all queries to bf16.
+    pub fn round(&mut self, isa: Isa) {
+        self.pairs.resize(self.q.len() / 2, 0);
+        pairs::pack(isa, &self.q, &mut self.pairs);
     }
 
     /// True if rows are so few that a tile is best converted to `f32` in registers.
@@ -63,7 +73,7 @@ impl Rows {
 }
 
 /// Rows that are processed together per tile; at most the SIMD width.
-const MAX_TOGETHER: usize = 8;
+pub(super) const MAX_TOGETHER: usize = 8;
 
 /// Lets every row attend to one tile, whose first key is key `first_key` of the sequence. Rows with the same visible keys
 /// are processed together.
@@ -94,7 +104,8 @@ fn attend_together<T: Kept>(
     let mut shrink = [0f32; LANES];
     let weights = &mut weights[..together.len()];
     let values = together.start * rows.dim..together.end * rows.dim;
-    T::score(isa, &rows.q[values.clone()], tile, next, weights);
+    let pairs = rows.pairs.get(values.start / 2..values.end / 2).unwrap_or_default();
+    T::score(isa, Queries { floats: &rows.q[values.clone()], pairs }, tile, next, weights);
     let (max, sum) = (&mut rows.max[together.clone()], &mut rows.sum[together]);
     weigh(isa, keys.clone(), weights, max, sum, &mut shrink);
     T::add(isa, tile, keys.end, &shrink[..weights.len()], weights, &mut rows.out[values]);

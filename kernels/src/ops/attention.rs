@@ -71,8 +71,9 @@ impl InplaceOp2 for StoreKeysValues<'_> {
         let pages = match pages {
             CpuStorage::F16(values) => PagesMut::F16(&mut values[start..end]),
             CpuStorage::F32(values) => PagesMut::F32(&mut values[start..end]),
+            CpuStorage::BF16(values) => PagesMut::Bf16(&mut values[start..end]),
             CpuStorage::U8(bytes) => PagesMut::Q8(&mut bytes[start..end]),
-            _ => bail!("pages are f16, f32 or bytes"),
+            _ => bail!("pages are f16, bf16, f32 or bytes"),
         };
         rope::store_keys_values(self.heads, floats(qkv, lq)?, self.table, self.at, pages);
         Ok(())

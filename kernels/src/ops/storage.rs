@@ -26,7 +26,8 @@ pub(super) fn pages<'a>(storage: &'a CpuStorage, layout: &Layout) -> Result<Page
     match (storage, layout.contiguous_offsets()) {
         (CpuStorage::F16(values), Some((start, end))) => Ok(Pages::F16(&values[start..end])),
         (CpuStorage::F32(values), Some((start, end))) => Ok(Pages::F32(&values[start..end])),
+        (CpuStorage::BF16(values), Some((start, end))) => Ok(Pages::Bf16(&values[start..end])),
         (CpuStorage::U8(bytes), Some((start, end))) => Ok(Pages::Q8(&bytes[start..end])),
-        _ => bail!("pages are contiguous tensors of f16, f32 or bytes"),
+        _ => bail!("pages are contiguous tensors of f16, bf16, f32 or bytes"),
     }
 }

@@ -274,17 +274,18 @@ fn check_multimodal(prefix: &str, renamed: fn(&str) -> String) {
 }
 
 #[test]
-fn keys_and_values_in_8_bits_lose_little() {
+fn keys_and_values_in_bf16_or_8_bits_lose_little() {
     for name in ["llama", "qwen3", "gemma3"] {
         let decoder = load(name);
         let tokens = ids(&read(golden(name).join("logits.json"))["ids"]);
-        let [bytes, halves, exact] = [KvPrecision::Q8_0, KvPrecision::F16, KvPrecision::F32]
+        let [bytes, pairs, halves, exact] = [KvPrecision::Q8_0, KvPrecision::Bf16, KvPrecision::F16, KvPrecision::F32]
             .map(|kv| run_with(kv, &decoder, &tokens, &[tokens.len()]));
-        let [bytes, halves] = [bytes, halves].map(|logits| relative_difference(&logits, &exact));
-        println!("{name}: relative difference {bytes:e} in 8 bits, {halves:e} in f16");
+        let [bytes, pairs, halves] = [bytes, pairs, halves].map(|logits| relative_difference(&logits, &exact));
+        println!("{name}: relative difference {bytes:e} in 8 bits, {pairs:e} in bf16, {halves:e} in f16");
         // Measured 0.017 for `llama`: half a step of 1/127 is 0.4 % of the largest value of a block, and random layers with sharp
         // attention amplify that. A wrong scale or place gives about 1.
         assert!(halves < bytes && bytes < 0.05, "{name}: {bytes} in 8 bits, {halves} in f16");
+        assert!(halves < pairs && pairs < 0.05, "{name}: {pairs} in bf16, {halves} in f16");
     }
 }
 
