@@ -6,11 +6,12 @@
 //! neighbours each.
 //!
 //! # Numerics
-//! `f32` throughout; pages keep keys and values as f16, as `f32`, or in 8 bits with
-//! a scale for 32 dimensions, which are widened to `f32` a tile at a time. Keys are taken in tiles of 32 counted from the start of
-//! the sequence, with a running maximum and sum (online softmax), so a row's bits depend neither on how the prompt was
-//! cut into chunks nor on its neighbours. The query is scaled before the product. [`mod@reference`] does the same in plain
-//! loops and gives the same bits; against a softmax in `f64` the error is below 1e-5 of the largest value.
+//! `f32` throughout, except with pages in bf16, for which `pairs` says what is rounded. Other pages keep keys and values as f16,
+//! as `f32`, or in 8 bits with a scale for 32 dimensions, which are widened to `f32` a tile at a time. Keys are taken in tiles of
+//! 32 counted from the start of the sequence, with a running maximum and sum (online softmax), so a row's bits depend neither on
+//! how the prompt was cut into chunks nor on its neighbours. The query is scaled before the product. [`mod@reference`] does the
+//! same in plain loops and gives the same bits; against a softmax in `f64` the error is below 1e-5 of the largest value (not in
+//! bf16).
 //!
 //! # Cost
 //! A task holds one tile of queries of one key/value head: every key tile is converted to `f32` once for all of its
