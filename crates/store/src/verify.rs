@@ -11,7 +11,7 @@ impl Corpus {
     /// against their texts. Notes and derived texts have no digest, so a flipped bit in one is not detected.
     ///
     /// # Errors
-    /// [`Error::Damaged`] with the first problem found.
+    /// [`Error::Damaged`](crate::Error::Damaged) with the first problem found.
     pub fn verify(&self) -> Result<()> {
         self.verify_structure()?;
         for document in self.documents()? {
