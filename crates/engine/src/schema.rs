@@ -220,8 +220,8 @@ impl Rewriter<'_> {
         Ok(json!({ "$ref": target }))
     }
 
-    /// Alternatives of which some are references, alone; the keywords beside them are not enforced, nor is more than one of
-    /// several conditions.
+    /// Alternatives of which some are references, alone; the keywords beside them are not enforced. Of an `allOf` only its first
+    /// reference is.
     fn only_alternatives(&mut self, key: &str, fields: &Map<String, Value>, place: &Location) -> Result<Value, String> {
         let at = place.child(key);
         let beside = fields.keys().filter(|other| *other != key && !ANNOTATIONS.contains(&other.as_str()));
@@ -232,10 +232,10 @@ impl Rewriter<'_> {
             }
             return Ok(json!({ key: self.rewrite_all(&fields[key], &at)? }));
         }
-        let all = fields[key].as_array().map_or(&[][..], Vec::as_slice);
-        let chosen = all.iter().position(|one| one.get("$ref").is_some()).unwrap_or(0);
         self.unchecked.push(at.to_string());
-        self.rewrite(&all[chosen], &at.child(&chosen.to_string()))
+        let mut all = fields[key].as_array().into_iter().flatten().enumerate();
+        let reference = all.find(|(_, one)| one.get("$ref").is_some());
+        reference.map_or(Ok(Value::Bool(true)), |(number, one)| self.rewrite(one, &at.child(&number.to_string())))
     }
 
     /// A consequence of the presence of keys: a key is absent, or this schema holds too. None if there are too many.

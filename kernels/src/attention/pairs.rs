@@ -10,6 +10,7 @@ use half::bf16;
 
 use super::KEYS;
 use super::product::{Kept, Queries, Tile};
+use super::tile::MAX_TOGETHER;
 use crate::cpu::Isa;
 use crate::per_isa::per_isa;
 use crate::simd::{SimdF32x16, prefetch};
@@ -201,7 +202,7 @@ impl Kept for bf16 {
     }
 
     fn add(isa: Isa, tile: Tile<'_, bf16>, keys: usize, shrink: &[f32], weights: &[[f32; KEYS]], out: &mut [f32]) {
-        let mut pairs = [[0u32; LANES]; MAX_ROWS];
+        let mut pairs = [[0u32; LANES]; MAX_TOGETHER];
         let pairs = &mut pairs[..weights.len()];
         pack(isa, weights.as_flattened(), pairs.as_flattened_mut());
         #[cfg(target_arch = "x86_64")]
@@ -212,9 +213,6 @@ impl Kept for bf16 {
         add_widened(isa, tile, keys, shrink, pairs, out);
     }
 }
-
-/// Most rows of a call.
-const MAX_ROWS: usize = super::tile::MAX_TOGETHER;
 
 per_isa! {
     fn score_widened(
@@ -306,7 +304,7 @@ fn add_rows<S: Sums>(tile: Tile<'_, bf16>, keys: usize, shrink: &[f32], weights:
     }
 }
 
-/// Two registers of every row at a time, or as many dimensions as are left.
+/// Two registers of every row at a time, then the dimensions that are left one by one.
 #[inline(always)]
 fn add<S: Sums, const R: usize>(
     tile: Tile<'_, bf16>,
