@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use calls::{Call, CallError, Scripted};
+use calls::{Call, CallError, Scripted, reading};
 use memory::comorag::{Comorag, Knowledge, Options};
-use memory::{Event, MemoryError, Settings};
+use memory::{Event, MemoryError, Profile, Settings};
 use sources::Source;
 
 use crate::rules::Rules;
@@ -129,6 +129,38 @@ fn calls_and_rounds_follow_the_law() {
     let run = Run::of(MANY, &fewer, nothing_changed);
     assert_eq!(run.steps(), "filter, answer, 3 encode, probe, 3 filter, 9 encode, fuse, answer");
     assert_eq!(run.answer(), NO_ANSWER);
+}
+
+/// A small model with an adapter for reading that replies to it in this order; the last reply is repeated.
+fn small_model(readings: &[&str]) -> Scripted {
+    let script = Scripted::new(CONTEXT_TOKENS).with_adapter(reading::ADAPTER);
+    let script = readings.iter().fold(script, |script, reading| script.answer("answer.read", *reading));
+    script
+        .answer("comorag.filter", r#"{"fact":[1]}"#)
+        .answer("comorag.encode", r#"{"key_findings":["a lamp"]}"#)
+        .answer("comorag.probe", r#"{"probe_1":"Which house?","probe_2":"Which lamp?","probe_3":"How late?"}"#)
+        .answer("comorag.fuse", "all")
+}
+
+#[test]
+fn a_small_model_reads_the_chunks_of_the_context_and_fails_if_they_hold_no_answer() {
+    let scratch = Scratch::new();
+    let small = Settings { profile: Some(Profile::Small), ..settings(&[]) };
+    let small = small.with_options(Options { max_cycles: 1, ..settings(&[]).options() });
+    let build = Rules::new(CONTEXT_TOKENS, |call: &Call| reply(call, 0));
+    scratch.ingest(&documents(MANY), &build, &small).expect("the corpus can be built");
+    let never = small_model(&[reading::NOT_FOUND]);
+    let answer = scratch.ask(QUESTION, &never, &small).answer.expect("no answer is no error");
+    assert_eq!((answer.answer.as_str(), answer.abstained), ("Not in the documents.", Some(true)));
+    let steps = never.steps();
+    assert!(steps.contains(&"comorag.probe") && !steps.contains(&"comorag.answer"), "{steps:?}");
+    // The second attempt reads the chunks that the probes found.
+    let first = steps.iter().skip_while(|step| **step != "answer.read").take_while(|step| **step == "answer.read");
+    let mut readings = vec![reading::NOT_FOUND; first.count()];
+    readings.push("house");
+    let answer = scratch.ask(QUESTION, &small_model(&readings), &small).answer.expect("the second attempt succeeds");
+    assert_eq!((answer.short.as_deref(), answer.abstained), (Some("house"), Some(false)));
+    assert!(answer.statements.iter().all(|statement| statement.citation.is_some()), "{:?}", answer.statements);
 }
 
 #[test]

@@ -5,6 +5,7 @@ use store::{Corpus, PassageId};
 
 use crate::core::choices;
 use crate::core::error::Result;
+use crate::core::evidence::{Item, budget, pack};
 use crate::core::outcome::{Answer, Statement, Support};
 use crate::core::prompt::{Input, Instructions, build, in_form};
 use crate::core::quotable::Quotable;
@@ -66,6 +67,21 @@ pub(crate) fn question(question: &str, context: &str, stability: Stability, sess
     Ask { agent: Agent::Responder, step: "answer", prompt, thinking_tokens: 0, max_output_tokens, draw: 0 }
 }
 
+/// The responder's prompt for a question with pages, the best first, as far as they fit; and those that do.
+pub(crate) fn question_on_pages(
+    asked: &str,
+    pages: &[PassageId],
+    tool: &str,
+    corpus: &Corpus,
+    session: &Session<'_>,
+) -> Result<(Ask, Vec<PassageId>)> {
+    let items = pages.iter().map(|page| Item::page(*page, tool, corpus)).collect::<Result<Vec<_>>>()?;
+    let bare = question(asked, "", Stability::Volatile, session);
+    let budget = budget(Agent::Responder, session.prompt_tokens(&bare), bare.max_output_tokens, session);
+    let evidence = pack("answer", Agent::Responder, &items, budget, session)?;
+    Ok((question(asked, &evidence.text, Stability::Volatile, session), evidence.pages))
+}
+
 /// The answer to a question from `pages`: a span of them in the small profile ([`span`]), else the responder's reply to
 /// `ask`. Every statement is checked against the pages.
 pub(crate) async fn respond(
@@ -78,14 +94,16 @@ pub(crate) async fn respond(
     let settings = &session.settings;
     let quotable = Quotable::of_pages(pages, corpus)?;
     if span::applies(session) {
-        return chosen(asked, ask, &quotable, session).await;
+        let answer = chosen(asked, ask, &quotable, session).await?;
+        session.stream(&answer.answer);
+        return Ok(answer);
     }
     // The letter of an option is streamed with the option's text, once the reply is complete.
     let on_text = session.on_text.clone().filter(|_| settings.choices.is_empty());
     let reply = session.send(Call { on_text, ..session.call(ask, choices::output_format(settings)) }).await?;
     let answer = checked(asked, reply, &quotable, session).await?;
-    if let Some(on_text) = session.on_text.as_ref().filter(|_| !settings.choices.is_empty()) {
-        on_text.send(&answer.answer);
+    if !settings.choices.is_empty() {
+        session.stream(&answer.answer);
     }
     Ok(answer)
 }
@@ -148,8 +166,14 @@ pub(crate) fn bare(text: String, session: &Session<'_>) -> Answer {
     }
 }
 
-/// An answer that is chosen from the evidence, or withheld. It is streamed once it is chosen.
-async fn chosen(asked: &str, ask: Ask, quotable: &Quotable, session: &Session<'_>) -> Result<Answer> {
+/// The answer where a method found nothing that answers the question.
+pub(crate) fn withheld(text: &str, session: &Session<'_>) -> Answer {
+    Answer { abstained: Some(true), ..bare(text.to_owned(), session) }
+}
+
+/// An answer that is chosen from the evidence, or withheld; not streamed. `ask` requests a written answer, which some models
+/// need to choose by. Only where [`span::applies`].
+pub(crate) async fn chosen(asked: &str, ask: Ask, quotable: &Quotable, session: &Session<'_>) -> Result<Answer> {
     let Chosen { answers, answerable, readings, .. } = span::choose(asked, ask, quotable, session).await?;
     let short = listed(&answers);
     let is_short_span = session.settings.answer_form == AnswerForm::Short && readings.is_empty();
@@ -167,9 +191,6 @@ async fn chosen(asked: &str, ask: Ask, quotable: &Quotable, session: &Session<'_
         }
         Some(_) => quoted(asked, &answers, quotable, session)?,
     };
-    if let Some(on_text) = &session.on_text {
-        on_text.send(&answer.answer);
-    }
     let abstained = Some(answers.is_empty());
     let probability = readings.first().and(answers.first()).map(|best| best.probability);
     Ok(Answer { short: (!answers.is_empty()).then_some(short), probability, answerable, abstained, ..answer })

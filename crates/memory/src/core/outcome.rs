@@ -53,6 +53,13 @@ pub struct Answer {
     pub searched_with: Option<String>,
 }
 
+impl Answer {
+    /// Whether the method decided that there is no answer.
+    pub(crate) fn is_withheld(&self) -> bool {
+        self.abstained == Some(true)
+    }
+}
+
 /// A statement of an answer: a sentence, or a clause of one that can be right or wrong by itself.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Statement {

@@ -31,6 +31,13 @@ impl Ask {
 }
 
 impl Session<'_> {
+    /// Streams text of the answer, if it is streamed.
+    pub(crate) fn stream(&self, text: &str) {
+        if let Some(on_text) = &self.on_text {
+            on_text.send(text);
+        }
+    }
+
     /// A call with this session's sampling.
     pub(crate) fn call(&self, ask: Ask, output_format: OutputFormat) -> Call {
         let call = Call::new(ask.agent, ask.step, ask.prompt, ask.max_output_tokens);

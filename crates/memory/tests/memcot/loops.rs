@@ -2,12 +2,12 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use calls::{Call, Scripted};
-use memory::Answer;
+use calls::{Call, Scripted, reading};
 use memory::memcot::Options;
+use memory::{Answer, Profile, Settings};
 use store::Layer;
 
-use super::{ask, judge, respond, scripted, steps, talk, zoom_in, zoom_out};
+use super::{QUESTION, ask, judge, respond, scripted, settings, steps, talk, zoom_in, zoom_out};
 use crate::rules::Rules;
 use crate::scratch::{CONTEXT_TOKENS, calls_of, document, fallbacks, input};
 
@@ -35,6 +35,27 @@ fn what_suffices_is_answered_from() {
     assert_eq!(seen.lines().map(|line| &line[..3]).collect::<Vec<_>>(), ["[5]", "[7]"]);
     let known = input(&calls_of("memcot.respond", &caller)[0], "SHORT_MEMORY");
     assert_eq!(known, "[7] (8 May, 2023) Bob (D1:4): It is Rex. Here is a photo of him.");
+}
+
+#[test]
+fn a_small_model_reads_the_turns_of_the_memory_and_then_the_whole_text() {
+    let check = |readings: &[&str], short: Option<&str>, fallbacks_wanted: usize| {
+        let script = [zoom_in("[5]"), zoom_out("[7]"), judge("[7]", true, "Break", "[]")];
+        let caller = scripted(&script).with_adapter(reading::ADAPTER);
+        let caller = readings.iter().fold(caller, |caller, reading| caller.answer("answer.read", *reading));
+        let small = Settings { profile: Some(Profile::Small), ..settings(Options::default()) };
+        let asked = talk().ask(QUESTION, &caller, &small);
+        let fallbacks = fallbacks(&asked.events).len();
+        let answer = asked.answer.expect("a reading is enough");
+        assert_eq!((answer.short.as_deref(), fallbacks), (short, fallbacks_wanted), "{readings:?}");
+        assert_eq!(answer.abstained, Some(short.is_none()));
+        assert!(calls_of("memcot.respond", &caller).is_empty());
+        (answer, calls_of("answer.read", &caller).len())
+    };
+    let (answer, calls) = check(&["Rex"], Some("Rex"), 0);
+    assert_eq!((answer.statements[0].citation.as_ref().map(|place| place.page), calls), (Some(1), 1));
+    check(&[reading::NOT_FOUND, "Rex"], Some("Rex"), 1);
+    check(&[reading::NOT_FOUND], None, 1);
 }
 
 #[test]
@@ -162,7 +183,7 @@ fn the_fallback_reads_the_whole_text_if_it_fits() {
 #[test]
 fn a_fallback_that_does_not_fit_shows_what_is_known_and_the_nearest_turns() {
     let options = Options { k: 1, window: 1, ..Options::default() };
-    let (scratch, settings) = (talk(), super::settings(options));
+    let (scratch, settings) = (talk(), settings(options));
     let tokens = || -> usize {
         let pages = scratch.corpus().passages(Layer::Page).expect("the corpus can be read");
         pages.iter().map(|page| page.tokens as usize).sum()

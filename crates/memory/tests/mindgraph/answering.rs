@@ -1,8 +1,8 @@
 //! The answer stage: turns, tools, invalid turns, and the end of the loop.
 
-use calls::{Call, CallError, Finish, Scripted};
+use calls::{Call, CallError, Finish, Scripted, reading};
 use memory::mindgraph::{Confidence, Options};
-use memory::{Answer, Event, MemoryError};
+use memory::{Answer, Event, MemoryError, Profile, Settings};
 
 use super::{QUESTION, SENTENCES, builder, built, settings};
 use crate::scratch::{Asked, CONTEXT_TOKENS, Scratch, calls_of, document, fallbacks, input, schema};
@@ -52,6 +52,24 @@ fn an_answer_cites_the_sentences_around_its_nodes_quotes_that_support_it() {
         let there: String = text.chars().skip(cited.start as usize).take((cited.end - cited.start) as usize).collect();
         assert_eq!(there, cited.quote);
     }
+}
+
+#[test]
+fn a_small_model_reads_the_pages_of_the_graphs_quotes() {
+    let small = Settings { profile: Some(Profile::Small), ..settings() };
+    let caller = Scripted::new(CONTEXT_TOKENS).with_adapter(reading::ADAPTER).answer("answer.read", "Tom Reed");
+    let answer = given(built().ask(QUESTION, &caller, &small));
+    assert_eq!((answer.short.as_deref(), answer.confidence), (Some("Tom Reed"), None));
+    assert!(caller.steps().iter().all(|step| *step == "answer.read"), "{:?}", caller.steps());
+    assert!(answer.statements.iter().all(|statement| statement.citation.is_some()));
+
+    let scratch = Scratch::new();
+    let nothing = r#"{"operations":[]}"#;
+    scratch.ingest(&[super::pell()], &builder(&[nothing; 3]), &small).expect("an empty graph is a graph");
+    let caller = Scripted::new(CONTEXT_TOKENS).with_adapter(reading::ADAPTER);
+    let answer = given(scratch.ask(QUESTION, &caller, &small));
+    assert_eq!((answer.answer.as_str(), answer.abstained), ("The graph does not say.", Some(true)));
+    assert_eq!((caller.steps().len(), answer.note.is_some()), (0, true));
 }
 
 #[test]

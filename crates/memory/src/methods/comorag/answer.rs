@@ -3,6 +3,7 @@
 use calls::{Agent, Stability, schema};
 use serde::Deserialize;
 use serde_json::json;
+use store::PassageId;
 
 use super::agents::encode_ask;
 use super::budget::shares;
@@ -30,6 +31,27 @@ const PROBE_TOKENS: usize = 200;
 pub(super) struct Context {
     pub layers: Vec<(Knowledge, Packed)>,
     pub history: Packed,
+}
+
+impl Context {
+    fn packed(&self) -> impl Iterator<Item = &Packed> {
+        self.layers.iter().map(|(_, packed)| packed).chain([&self.history])
+    }
+
+    /// All that it shows.
+    pub fn text(&self) -> String {
+        let texts = self.packed().map(|packed| packed.text.as_str()).filter(|text| !text.is_empty());
+        texts.collect::<Vec<_>>().join("\n\n")
+    }
+
+    /// The chunks that it comes from.
+    pub fn sources(&self) -> Vec<PassageId> {
+        let pieces = self.packed().flat_map(|packed| &packed.pieces);
+        let mut chunks: Vec<PassageId> = pieces.flat_map(|piece| piece.sources.iter().copied()).collect();
+        chunks.sort_unstable();
+        chunks.dedup();
+        chunks
+    }
 }
 
 /// Divides the context budget, as far as both try-answer and mem-encode can read it, among the layers in use and the

@@ -1,9 +1,9 @@
 //! The loop (algorithm 1): try to answer, and while that fails probe, retrieve, encode, fuse and try again.
 
-use calls::Agent;
+use calls::{Agent, Stability};
 use futures_util::future::try_join_all;
 use futures_util::try_join;
-use store::{Corpus, PassageId};
+use store::Corpus;
 
 use super::agents::{encode, fuse, self_probe};
 use super::answer::{Context, budgets, try_answer};
@@ -18,6 +18,7 @@ use crate::core::error::Result;
 use crate::core::outcome::Answer;
 use crate::core::quotable::Quotable;
 use crate::core::session::Session;
+use crate::core::span;
 
 /// The answer after a failed loop.
 const NO_ANSWER: &str = "The text does not say.";
@@ -30,8 +31,9 @@ pub(super) async fn ask(question: &str, corpus: &Corpus, session: &Session<'_>) 
     let mut probes = vec![question.to_owned()];
     let evidence = layers.retrieve(&probes, &pool, &budgets, session).await?;
     let context = Context { layers: of_evidence(&evidence), ..Context::default() };
-    if let Some(answer) = try_answer(question, &context, session).await? {
-        return finish(question, answer, &context, corpus, session).await;
+    let mut answer = attempt(question, &context, corpus, session).await?;
+    if !answer.is_withheld() {
+        return Ok(answer);
     }
     let asked = vectors_of([question.to_owned()].into_iter(), session).await?.pop().unwrap_or_default();
     let mut latest = encode_all(question, evidence, session).await?;
@@ -54,8 +56,9 @@ pub(super) async fn ask(question: &str, corpus: &Corpus, session: &Session<'_>) 
         // Without new evidence the cues of the cycle before are shown again.
         let shown = if found { &units } else { &latest };
         let context = Context { layers: of_cues(shown, &budgets, session)?, history };
-        if let Some(answer) = try_answer(question, &context, session).await? {
-            return finish(question, answer, &context, corpus, session).await;
+        answer = attempt(question, &context, corpus, session).await?;
+        if !answer.is_withheld() {
+            return Ok(answer);
         }
         if !found {
             break;
@@ -63,8 +66,8 @@ pub(super) async fn ask(question: &str, corpus: &Corpus, session: &Session<'_>) 
         probes.extend(new);
         latest = units;
     }
-    say(NO_ANSWER, session);
-    Ok(answer::bare(NO_ANSWER.to_owned(), session))
+    session.stream(&answer.answer);
+    Ok(answer)
 }
 
 async fn encode_all(question: &str, evidence: Vec<Evidence>, session: &Session<'_>) -> Result<Vec<Unit>> {
@@ -88,26 +91,24 @@ fn of_cues(units: &[Unit], budgets: &Budgets, session: &Session<'_>) -> Result<V
     Ok(shown)
 }
 
-/// An answer with the places in the chunks that it rests on.
-async fn finish(
-    question: &str,
-    answer: String,
-    context: &Context,
-    corpus: &Corpus,
-    session: &Session<'_>,
-) -> Result<Answer> {
-    let shown = context.layers.iter().map(|(_, packed)| packed).chain([&context.history]);
-    let mut chunks: Vec<PassageId> =
-        shown.flat_map(|packed| &packed.pieces).flat_map(|piece| piece.sources.iter().copied()).collect();
-    chunks.sort_unstable();
-    chunks.dedup();
-    say(&answer, session);
-    answer::grounded(question, answer, None, &Quotable::of_pages(&chunks, corpus)?, session).await
-}
-
-/// Streams the answer at once: it is the last field of a reply.
-fn say(answer: &str, session: &Session<'_>) {
-    if let Some(on_text) = &session.on_text {
-        on_text.send(answer);
+/// Tries to answer, with the places in the chunks that the answer rests on. It is withheld, and not streamed, if the attempt fails.
+/// In the small profile the answer is chosen from the chunks that the context comes from.
+async fn attempt(question: &str, context: &Context, corpus: &Corpus, session: &Session<'_>) -> Result<Answer> {
+    let quotable = Quotable::of_pages(&context.sources(), corpus)?;
+    let answer = if span::applies(session) {
+        let ask = answer::question(question, &context.text(), Stability::Volatile, session);
+        answer::chosen(question, ask, &quotable, session).await?
+    } else {
+        match try_answer(question, context, session).await? {
+            Some(text) => {
+                session.stream(&text);
+                return answer::grounded(question, text, None, &quotable, session).await;
+            }
+            None => answer::withheld(NO_ANSWER, session),
+        }
+    };
+    if !answer.is_withheld() {
+        session.stream(&answer.answer);
     }
+    Ok(answer)
 }

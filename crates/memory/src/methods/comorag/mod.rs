@@ -50,6 +50,7 @@
 //! * A loop that has no new probes, or finds nothing that is not in the pool, ends, after one more attempt with the cues
 //!   that there are; it would only repeat itself.
 //! * The failure signal is handed out as a sentence. Temperature and seed are the session's; there they are 0.
+//! * In the small profile try-answer chooses the answer from the chunks that its context comes from, and fails if they hold none.
 //! * Options of a multiple-choice question are shown to try-answer alone, as the paper says.
 
 mod agents;

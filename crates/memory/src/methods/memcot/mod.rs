@@ -33,6 +33,7 @@
 //! * The responder follows the released LoCoMo prompt: computed dates, yes or no, no refusal; a reply that refuses all the
 //!   same leads to the fallback. Numbers as words are the data set's style and belong to its answer rules. The paper takes
 //!   LoCoMo's and LongMemEval's standard prompts.
+//! * In the small profile the responder chooses the answer from the turns of the memory.
 //! * The responder is called once, as free text; the released one for LoCoMo writes its reasoning first, as JSON. Its
 //!   answer is streamed when it is accepted, not while it is generated.
 //! * The prompts of zoom-in, zoom-out and the judge begin with the same inputs: the question, the queries and the memory. So

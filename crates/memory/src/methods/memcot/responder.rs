@@ -1,7 +1,7 @@
 //! The responder, and the fallback where the memory does not hold the answer.
 
 use calls::{Agent, Stability};
-use store::{Layer, PassageId};
+use store::{Corpus, Layer, PassageId};
 
 use super::long_term::LongTerm;
 use super::options::Options;
@@ -14,7 +14,9 @@ use crate::core::choices;
 use crate::core::error::Result;
 use crate::core::outcome::Answer;
 use crate::core::prompt::{Input, Instructions, build, in_form};
+use crate::core::quotable::Quotable;
 use crate::core::session::{Ask, Session};
+use crate::core::span;
 use crate::core::trace::Event;
 
 /// Tokens that an answer may have.
@@ -49,19 +51,37 @@ pub(super) async fn respond(
         }
     };
     let view = show(&from_both_ends(facts), Form::Timed, reader(&ask(""), session), memory, session)?;
-    let output_format = choices::output_format(settings);
-    let reply = session.send(session.call(ask(&view.text), output_format)).await?;
+    let turns: Vec<PassageId> = view.places.iter().map(|place| memory.timeline.id(*place)).collect();
+    match answer_from(question, ask(&view.text), &turns, memory.corpus(), session).await? {
+        Some(answer) => {
+            session.stream(&answer.answer);
+            Ok(Some(on_pages(answer, memory)))
+        }
+        None => {
+            let reason = "the answer is not in the short-term memory".to_owned();
+            session.trace.record(Event::Fallback { step: "memcot.respond".to_owned(), reason })?;
+            Ok(None)
+        }
+    }
+}
+
+/// The reply to `ask`, or in the small profile an answer that is chosen from the turns; none if they probably hold none.
+async fn answer_from(
+    question: &str,
+    ask: Ask,
+    turns: &[PassageId],
+    corpus: &Corpus,
+    session: &Session<'_>,
+) -> Result<Option<Answer>> {
+    if span::applies(session) {
+        let answer = answer::chosen(question, ask, &Quotable::of_pages(turns, corpus)?, session).await?;
+        return Ok(Some(answer).filter(|answer| !answer.is_withheld()));
+    }
+    let reply = session.send(session.call(ask, choices::output_format(&session.settings))).await?;
     if is_unknown(&reply.text) {
-        let reason = "the answer is not in the short-term memory".to_owned();
-        session.trace.record(Event::Fallback { step: "memcot.respond".to_owned(), reason })?;
         return Ok(None);
     }
-    let ids: Vec<PassageId> = view.places.iter().map(|place| memory.timeline.id(*place)).collect();
-    let answer = answer::cited(question, reply, &ids, memory.corpus(), session).await?;
-    if let Some(on_text) = &session.on_text {
-        on_text.send(&answer.answer);
-    }
-    Ok(Some(on_pages(answer, memory)))
+    Ok(Some(answer::cited(question, reply, turns, corpus, session).await?))
 }
 
 /// Whether a reply is empty or says that there is no answer, though the prompt asks for one.

@@ -41,6 +41,7 @@
 //!   and without them; in the paper they are part of the question.
 //! * The builder and the answering model think before each reply in at most 1,024 tokens, a sixteenth of the context, and
 //!   not at all in the small profile; the paper's models reason on their own.
+//! * In the small profile there are no tools: the answer is chosen from the pages that the quotes of nodes are on.
 //! * A turn that was cut twice is no call and no answer: the model receives an error, and after the last round the answer
 //!   is that the graph does not say.
 //! * lookup_source shows the passages of up to four sources of a node; the paper's nodes have one.

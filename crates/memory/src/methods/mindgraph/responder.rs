@@ -5,11 +5,12 @@ use std::collections::BTreeSet;
 use calls::{Agent, OutputFormat, Prompt, Stability, schema};
 use serde::Deserialize;
 use serde_json::Value;
-use store::{Corpus, Layer};
+use store::{Corpus, Layer, PassageId, Span};
 
 use super::focus::Options;
-use super::graph::Graph;
+use super::graph::{Graph, Source};
 use super::journal;
+use super::operation::Place;
 use super::prompts::{ANSWER, ANSWER_THOUGHT};
 use super::tools::Tools;
 use super::view::view;
@@ -23,6 +24,7 @@ use crate::core::prompt::{Input, Instructions, build, in_form, phrase_of, think_
 use crate::core::quotable::Quotable;
 use crate::core::run::not_ready;
 use crate::core::session::{Ask, Session};
+use crate::core::span;
 use crate::core::trace::Event;
 
 const STEP: &str = "mindgraph.answer";
@@ -53,18 +55,47 @@ pub(super) async fn ask(question: &str, access: Access<'_>, session: &Session<'_
     if pending > 0 || blocks == 0 {
         return Err(not_ready(&access, pending, blocks, &session.settings));
     }
-    let mut tools = Tools::new(journal::graph(&access, &target)?, access);
+    let graph = journal::graph(&access, &target)?;
+    if span::applies(session) {
+        return from_pages(question, &graph, &access, session).await;
+    }
+    let mut tools = Tools::new(graph, access);
     let (last, model) = converse(question, &mut tools, session).await?;
     let Final { answer, cited_nodes, confidence } = last;
     let answer = choices::with_text(&answer, &session.settings);
     let cited = cited_nodes.clone();
     session.trace.record(Event::Answer { step: STEP.to_owned(), cited, confidence })?;
-    if let Some(on_text) = &session.on_text {
-        on_text.send(&answer);
-    }
+    session.stream(&answer);
     let quotes = cite(&cited_nodes, &tools.graph, &tools.access)?;
     let answer = answer::grounded(question, answer, None, &Quotable::around(&quotes, &tools.access)?, session).await?;
     Ok(Answer { model, confidence: Some(confidence), cited_nodes, ..answer })
+}
+
+/// The answer of a small model, which uses no tools: chosen from the pages of the graph's quotes.
+async fn from_pages(question: &str, graph: &Graph, corpus: &Corpus, session: &Session<'_>) -> Result<Answer> {
+    let mut pages: Vec<PassageId> = Vec::new();
+    for source in graph.nodes.iter().flat_map(|node| &node.sources) {
+        let Some(place) = source.place else { continue };
+        let page = page_of(source, place, corpus)?;
+        if !pages.contains(&page) {
+            pages.push(page);
+        }
+    }
+    if pages.is_empty() {
+        session.stream(NO_ANSWER);
+        let note = Some("the model built a graph without a quote of the text".to_owned());
+        return Ok(Answer { note, ..answer::withheld(NO_ANSWER, session) });
+    }
+    let (ask, shown) = answer::question_on_pages(question, &pages, "graph", corpus, session)?;
+    let pages = if span::reads_blocks(session) { pages } else { shown };
+    answer::respond(question, ask, &pages, corpus, session).await
+}
+
+/// The page that a quote begins on, or its block.
+fn page_of(source: &Source, place: Place, corpus: &Corpus) -> Result<PassageId> {
+    let pages = corpus.passages_of(source.document, Layer::Page)?;
+    let on = |span: &Span| (span.start_byte..span.end_byte).contains(&place.span.start_byte);
+    Ok(pages.iter().find(|page| on(&page.span)).map_or(source.block, |page| page.id))
 }
 
 /// Runs the tool loop, whose last round must answer. Returns the answer and the model's name.
@@ -232,9 +263,7 @@ fn cite(cited: &[String], graph: &Graph, corpus: &Corpus) -> Result<Vec<Citation
     let mut citations: Vec<Citation> = Vec::new();
     for node in cited.iter().filter_map(|id| graph.node(id)) {
         let Some((source, place)) = node.source().and_then(|source| Some((source, source.place?))) else { continue };
-        let pages = corpus.passages_of(source.document, Layer::Page)?;
-        let on = |span: store::Span| (span.start_byte..span.end_byte).contains(&place.span.start_byte);
-        let page = pages.iter().find(|page| on(page.span)).map_or(source.block, |page| page.id);
+        let page = page_of(source, place, corpus)?;
         let text = corpus.document_text(source.document)?;
         let citation = Citation {
             path: corpus.document(source.document)?.path,

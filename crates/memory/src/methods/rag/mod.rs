@@ -4,17 +4,15 @@
 //! indexed alone, without a header. The baseline of the GAM paper takes the top 5 pages of 2,048 tokens. A model with an
 //! adapter for reading is shown the best blocks of `READ_PAGES` times as many pages instead.
 
-use calls::{Agent, Stability};
 use futures_util::future::LocalBoxFuture;
 use serde::{Deserialize, Serialize};
-use store::{Corpus, Layer, Writer};
+use store::{Corpus, Layer, PassageId, Writer};
 
 use crate::core::about::About;
 use crate::core::access::Access;
 use crate::core::answer;
 use crate::core::embed::{Indexed, embed, without_vectors};
 use crate::core::error::Result;
-use crate::core::evidence::{Item, budget, pack};
 use crate::core::library::Library;
 use crate::core::method::Method;
 use crate::core::options::{MethodOptions, OptionSpec};
@@ -92,14 +90,9 @@ async fn ask(question: &str, corpus: &Corpus, session: &Session<'_>) -> Result<A
     let reads_blocks = span::reads_blocks(session);
     let library = Library::open(corpus, Layer::Page, Indexed::Content, session.embedder)?;
     let hits = library.hybrid(query, if reads_blocks { k * READ_PAGES } else { k }, session).await?;
-    let best = hits.iter().take(k);
-    let items = best.map(|hit| Item::page(hit.passage, "search", corpus)).collect::<Result<Vec<_>>>()?;
-
-    let bare = answer::question(question, "", Stability::Volatile, session);
-    let budget = budget(Agent::Responder, session.prompt_tokens(&bare), bare.max_output_tokens, session);
-    let evidence = pack("answer", Agent::Responder, &items, budget, session)?;
-    let ask = answer::question(question, &evidence.text, Stability::Volatile, session);
-    let pages = if reads_blocks { hits.iter().map(|hit| hit.passage).collect() } else { evidence.pages };
+    let pages: Vec<PassageId> = hits.iter().map(|hit| hit.passage).collect();
+    let (ask, shown) = answer::question_on_pages(question, &pages[..k.min(pages.len())], "search", corpus, session)?;
+    let pages = if reads_blocks { pages } else { shown };
     let answer = answer::respond(question, ask, &pages, corpus, session).await?;
     Ok(Answer { searched_with: session.settings.search_query.clone(), ..answer })
 }
