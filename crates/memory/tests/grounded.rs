@@ -10,7 +10,7 @@ use memory::rag::{self, Rag};
 use memory::{AnswerForm, Event, Profile, Settings, Statement, Support};
 
 use crate::rules::Rules;
-use crate::scratch::{Asked, CONTEXT_TOKENS, Scratch, calls_of, document, fallbacks, script};
+use crate::scratch::{Asked, CONTEXT_TOKENS, Scratch, calls_of, document, fallbacks, script, sessions};
 
 const STORY: &str = include_str!("../../../samples/the-gift-of-the-magi.txt");
 
@@ -197,6 +197,26 @@ fn a_model_that_is_trained_to_read_writes_the_answer_and_the_source_is_quoted() 
     }
     let first = &messages[0][1].content;
     assert!(first.starts_with("CONTEXT\n[1] pell\nThe new lamp was bought"), "the block that matches best: {first}");
+}
+
+#[test]
+fn a_time_that_a_turn_gives_by_its_day_is_answered_with_the_date() {
+    let turns = [("Ann", "Yesterday I took the children to the museum."), ("Bob", "I was at the lake last month.")];
+    let source = sessions("talk.json", &[("session_1", "1:56 pm on 6 July, 2023", &turns)]);
+    let scratch = Scratch::new();
+    scratch.ingest(&[source], &script(&[]), &paper()).expect("nothing is called");
+    let ask = |question: &str, reply: &str, answer_form: AnswerForm| {
+        let settings = Settings { answer_form, ..small() };
+        scratch.ask(question, &reader(reply), &settings).answer.expect("a reply is enough")
+    };
+    let answer = ask("When did Ann take the children to the museum?", "Yesterday", AnswerForm::Sentence);
+    assert_eq!(answer.short.as_deref(), Some("5 July 2023"));
+    assert!(answer.answer.contains("Yesterday I took the children"), "{}", answer.answer);
+    let answer = ask("When was Bob at the lake?", "last month", AnswerForm::Short);
+    assert_eq!((answer.answer.as_str(), answer.short.as_deref()), ("June 2023", Some("June 2023")));
+    assert!(answer.statements[0].citation.as_ref().is_some_and(|place| place.quote.contains("last month")));
+    let answer = ask("What does Bob call the time?", "last month", AnswerForm::Short);
+    assert_eq!(answer.short.as_deref(), Some("last month"), "the question asks for no time");
 }
 
 #[test]

@@ -15,13 +15,14 @@ use crate::core::short::{is_polar, listed, one_line};
 use crate::core::span;
 use crate::core::support::statements;
 use crate::core::trace::Event;
-use crate::grounding::{self, Chosen, Place, ShortAnswer, Stating};
+use crate::grounding::{self, AnswerType, Chosen, Place, ShortAnswer, Stating};
 
 const ANSWER: Instructions = Instructions {
     task: "You answer questions from a text that is given to you.",
     rules: "\
 Read CONTEXT and answer QUESTION in one or two short sentences.
 - Use only what CONTEXT says. Prefer its own words.
+- If CONTEXT gives a time by a word like \"yesterday\", work out the date from the time at which it was said.
 - If CONTEXT does not hold the answer, say that it is not there.
 - Give the answer alone: no introduction, no explanation of how you found it.",
     cue: "Answer QUESTION from CONTEXT in one short sentence.",
@@ -174,7 +175,10 @@ pub(crate) fn withheld(text: &str, session: &Session<'_>) -> Answer {
 /// An answer that is chosen from the evidence, or withheld; not streamed. `ask` requests a written answer, which some models
 /// need to choose by. Only where [`span::applies`].
 pub(crate) async fn chosen(asked: &str, ask: Ask, quotable: &Quotable, session: &Session<'_>) -> Result<Answer> {
-    let Chosen { answers, answerable, readings, .. } = span::choose(asked, ask, quotable, session).await?;
+    let Chosen { mut answers, answerable, readings, .. } = span::choose(asked, ask, quotable, session).await?;
+    if AnswerType::of(asked) == Some(AnswerType::Time) {
+        answers.iter_mut().for_each(|answer| resolve(answer, quotable));
+    }
     let short = listed(&answers);
     let is_short_span = session.settings.answer_form == AnswerForm::Short && readings.is_empty();
     let answer = match answers.first() {
@@ -194,6 +198,14 @@ pub(crate) async fn chosen(asked: &str, ask: Ask, quotable: &Quotable, session: 
     let abstained = Some(answers.is_empty());
     let probability = readings.first().and(answers.first()).map(|best| best.probability);
     Ok(Answer { short: (!answers.is_empty()).then_some(short), probability, answerable, abstained, ..answer })
+}
+
+/// Replaces "yesterday" and the like by the date that it means where the answer is.
+fn resolve(answer: &mut ShortAnswer, quotable: &Quotable) {
+    let day = answer.places.first().and_then(|place| quotable.days()[place.text]);
+    if let Some(time) = day.and_then(|day| grounding::resolved(&answer.text, day)) {
+        answer.text = time;
+    }
 }
 
 /// The probability from which words of the documents count as the answer to the question: below it the right sentence

@@ -7,11 +7,12 @@ use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
+use chrono::NaiveDate;
 use store::{Corpus, DocId, Layer, Offsets, PassageId, Span};
 
 use crate::core::cite::{Citation, sentences};
 use crate::core::error::Result;
-use crate::grounding::Place;
+use crate::grounding::{self, Place};
 
 /// Texts of the evidence, in the order of the pages that they come from.
 #[derive(Debug, Default)]
@@ -23,6 +24,8 @@ pub(crate) struct Quotable {
 struct Run {
     path: String,
     heading: String,
+    /// The day of a conversation's page.
+    day: Option<NaiveDate>,
     page: i64,
     /// As the document has it.
     original: String,
@@ -95,6 +98,11 @@ impl Quotable {
         &self.texts[text].heading
     }
 
+    /// The day on which each text was written, where it is known.
+    pub fn days(&self) -> Vec<Option<NaiveDate>> {
+        self.texts.iter().map(|text| text.day).collect()
+    }
+
     /// The bytes of the units that a place touches, in its text.
     pub fn unit(&self, place: Place) -> Range<usize> {
         let touched = self.touched(place).map(|(unit, _)| unit.clone());
@@ -142,7 +150,8 @@ impl Run {
         }
         let (path, start_char) = (document.path.clone(), first.start_char);
         let heading = time.map_or_else(|| title(&path), str::to_owned);
-        Run { path, heading, page: page.0, original, start_char, text, units }
+        let day = time.and_then(grounding::day_of);
+        Run { path, heading, day, page: page.0, original, start_char, text, units }
     }
 }
 

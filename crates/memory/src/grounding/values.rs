@@ -41,6 +41,11 @@ impl Values {
     }
 }
 
+/// The dates that a text states.
+pub(super) fn dates_of(text: &str) -> Vec<Date> {
+    dates(&words(text), text).0
+}
+
 /// The value of a text that states a number of nothing, or of years of age, and no more: "22", "twenty-two years old".
 pub(super) fn only_number(text: &str) -> Option<f64> {
     let words = words(text);

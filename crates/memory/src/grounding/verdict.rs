@@ -8,16 +8,21 @@
 //! 3. *Contradicted* only where the rest of the claim matches and the sentence has another value of the same type, or the
 //!    opposite negation or comparison.
 //! 4. *Supported* without veto, with enough of the claim's other words, and with similar meaning where that is known.
-//! 5. Where a judge can be asked, it decides claims without veto that are not in the sentence word for word and have at least
+//! 5. Times that a sentence gives by the day on which it was written ("yesterday") are dates of it.
+//! 6. Where a judge can be asked, it decides claims without veto that are not in the sentence word for word and have at least
 //!    half of their other words there.
 //!
 //! Similarity of meaning alone never supports a claim, and a judge never overrides a veto.
 
 use std::collections::HashSet;
 
+use chrono::NaiveDate;
+
 use super::candidates::Place;
+use super::features::MONTHS;
 use super::passage::{Passage, Sentence};
 use super::question::Question;
+use super::relative::{Relative, long, relatives};
 use super::values::{self, Number, Values};
 use super::words::{Word, bare, words};
 
@@ -42,6 +47,8 @@ pub type Judge<'a> = &'a dyn Fn(&str, &str) -> Option<bool>;
 /// Evidence beyond the words, where it is available.
 #[derive(Clone, Copy, Default)]
 pub struct Checks<'a> {
+    /// The day on which each text of the evidence was written, by which "yesterday" is a date; empty if none is known.
+    pub days: &'a [Option<NaiveDate>],
     /// Cosine similarity of the vectors of claim and span.
     pub similarity: Option<PairScore<'a>>,
     /// Reads a claim and the sentence of the evidence with those beside it; at most once for a claim.
@@ -81,7 +88,7 @@ pub fn verify(claim: &str, evidence: &[&str], checks: Checks<'_>) -> Verdict {
         }
     }
     if let (Some(Open { place, context, is_enough }), Some(judge)) = (open, checks.judge)
-        && judge(claim, context).unwrap_or(is_enough)
+        && judge(claim, &context).unwrap_or(is_enough)
     {
         return Verdict::Supported(place);
     }
@@ -89,18 +96,18 @@ pub fn verify(claim: &str, evidence: &[&str], checks: Checks<'_>) -> Verdict {
 }
 
 /// What one sentence of the evidence says about a claim.
-enum Finding<'a> {
+enum Finding {
     Supported(Place),
     Contradicted(Place),
-    Open(Open<'a>),
+    Open(Open),
     Nothing,
 }
 
 /// A sentence that does not veto the claim and does not have it word for word.
-struct Open<'a> {
+struct Open {
     place: Place,
-    /// The sentence with those beside it.
-    context: &'a str,
+    /// The sentence with those beside it, after the day on which it was written.
+    context: String,
     /// Whether its words are enough without a judge.
     is_enough: bool,
 }
@@ -124,13 +131,29 @@ impl Statement {
         let comparisons = words.iter().flat_map(|word| comparisons(&word.lower)).collect();
         Statement { terms, values: Values::read(text, &is_name), negated: negations % 2 == 1, comparisons, words }
     }
+
+    /// Adds a relative time as what it means. "The week before 9 June 2023" is that date only for a claim about a week.
+    fn add(&mut self, relative: &Relative, claim: &Statement) {
+        let words = words(&relative.text);
+        let stems: Vec<String> = words.iter().filter_map(|word| word.stem.clone()).collect();
+        let is_date = |stem: &String| words.iter().any(|word| word.stem.as_ref() == Some(stem) && is_of_date(word));
+        if stems.iter().all(|stem| is_date(stem) || claim.terms.contains(stem)) {
+            self.values.dates.push(relative.date);
+        }
+        self.comparisons.extend(words.iter().flat_map(|word| comparisons(&word.lower)));
+        self.terms.extend(stems);
+    }
 }
 
-fn compare<'a>(stated: &Statement, claim: &str, at: usize, passage: &Passage<'a>, checks: Checks<'_>) -> Finding<'a> {
+fn compare(stated: &Statement, claim: &str, at: usize, passage: &Passage<'_>, checks: Checks<'_>) -> Finding {
     let sentence = &passage.sentences[at];
     let text = |sentence: &Sentence| &passage.texts[sentence.text][sentence.range.clone()];
     let place = Place { text: sentence.text, start: sentence.range.start, end: sentence.range.end };
-    let shown = Statement::read(text(sentence), passage);
+    let day = checks.days.get(sentence.text).copied().flatten();
+    let mut shown = Statement::read(text(sentence), passage);
+    for relative in day.map_or_else(Vec::new, |day| relatives(text(sentence), day)) {
+        shown.add(&relative, stated);
+    }
     let beside = [at.checked_sub(1), Some(at + 1)].into_iter().flatten().filter_map(|at| passage.sentences.get(at));
     let beside: Vec<&Sentence> = beside.filter(|other| other.text == sentence.text).collect();
 
@@ -152,7 +175,9 @@ fn compare<'a>(stated: &Statement, claim: &str, at: usize, passage: &Passage<'a>
                 let around = beside.iter().copied().chain([sentence]);
                 let start = around.clone().map(|sentence| sentence.range.start).min().unwrap_or(place.start);
                 let end = around.map(|sentence| sentence.range.end).max().unwrap_or(place.end);
-                Finding::Open(Open { place, context: &passage.texts[sentence.text][start..end], is_enough })
+                let context = passage.texts[sentence.text][start..end].to_owned();
+                let context = day.map_or(context.clone(), |day| format!("({}) {context}", long(day)));
+                Finding::Open(Open { place, context, is_enough })
             }
             _ => Finding::Nothing,
         };
@@ -162,6 +187,11 @@ fn compare<'a>(stated: &Statement, claim: &str, at: usize, passage: &Passage<'a>
         true => Finding::Contradicted(place),
         false => Finding::Nothing,
     }
+}
+
+/// Whether a word is a number or the name of a month.
+fn is_of_date(word: &Word) -> bool {
+    word.number || MONTHS.contains(&word.lower.as_str())
 }
 
 /// Whether the words of a claim are in the span one after the other.

@@ -1,5 +1,7 @@
 //! Verdicts on hand-written statements: true ones, and 160 that one changed name, place, number, date or negation makes false.
 
+use chrono::NaiveDate;
+
 use super::{Checks, Verdict, verify};
 
 fn verdict(claim: &str, evidence: &str) -> Verdict {
@@ -303,8 +305,11 @@ fn similarity_can_only_take_support_away() {
     let (claim, evidence) = ("Keiko Mori won the marathon.", FACTS[5].0);
     let low = |_: &str, _: &str| -> f32 { 0.1 };
     let high = |_: &str, _: &str| -> f32 { 0.99 };
-    assert_eq!(verify(claim, &[evidence], Checks { similarity: Some(&low), judge: None }), Verdict::Unsupported);
-    let similar = Checks { similarity: Some(&high), judge: None };
+    assert_eq!(
+        verify(claim, &[evidence], Checks { similarity: Some(&low), ..Checks::default() }),
+        Verdict::Unsupported
+    );
+    let similar = Checks { similarity: Some(&high), ..Checks::default() };
     assert!(matches!(verify(claim, &[evidence], similar), Verdict::Supported(_)));
     assert!(!matches!(verify("Yumi Sato won the marathon.", &[evidence], similar), Verdict::Supported(_)));
 }
@@ -321,7 +326,7 @@ fn a_judge_decides_what_is_open_and_overrides_no_veto() {
             asked.borrow_mut().push(text.to_owned());
             says
         };
-        let verdict = verify(claim, &[evidence], Checks { similarity: None, judge: Some(&judge) });
+        let verdict = verify(claim, &[evidence], Checks { judge: Some(&judge), ..Checks::default() });
         (matches!(verdict, Verdict::Supported(_)), asked.borrow().len())
     };
     let open = "In 2004 Keiko Mori won the marathon of Osaka.";
@@ -335,4 +340,35 @@ fn a_judge_decides_what_is_open_and_overrides_no_veto() {
     assert_eq!(judged("Keiko Mori won the Osaka marathon.", Some(false)), (true, 0), "word for word");
     assert_eq!(judged("Yumi Sato won the marathon of Osaka.", Some(true)), (false, 0), "another name");
     assert_eq!(judged("Keiko Mori was born in a village near the sea.", Some(true)), (false, 0), "it is not there");
+}
+
+#[test]
+fn relative_times_are_dates_of_a_text_whose_day_is_known() {
+    let turns = "Ann: Yesterday I went to the museum with Tim. Tim: Last week I gave a talk at a school in Pell.";
+    let days = [NaiveDate::from_ymd_opt(2023, 7, 6)];
+    let verdict =
+        |claim: &str, days: &[Option<NaiveDate>]| verify(claim, &[turns], Checks { days, ..Checks::default() });
+    let (museum, talk) = (
+        "Ann went to the museum on 5 July 2023.",
+        "Tim gave a talk at a school in Pell in the week before 6 July 2023.",
+    );
+    for claim in [museum, talk, "Ann went to the museum in July 2023."] {
+        assert!(matches!(verdict(claim, &days), Verdict::Supported(_)), "{claim}");
+        assert_eq!(verdict(claim, &[]), Verdict::Unsupported, "{claim}");
+    }
+    assert!(matches!(verdict("Ann went to the museum on 6 July 2023.", &days), Verdict::Contradicted(_)));
+    assert!(!matches!(verdict("Tim gave a talk at a school in Pell on 6 July 2023.", &days), Verdict::Supported(_)));
+}
+
+#[test]
+fn the_judge_reads_the_day_of_a_text() {
+    let seen = std::cell::RefCell::new(Vec::new());
+    let judge = |_: &str, text: &str| {
+        seen.borrow_mut().push(text.to_owned());
+        Some(true)
+    };
+    let days = [NaiveDate::from_ymd_opt(2023, 7, 6)];
+    let checks = Checks { days: &days, judge: Some(&judge), ..Checks::default() };
+    verify("Ann went to the museum on 5 July 2023.", &["Ann: I went to the museum yesterday."], checks);
+    assert_eq!(seen.into_inner(), ["(6 July 2023) Ann: I went to the museum yesterday."]);
 }
