@@ -79,13 +79,23 @@ fn values_are_near(question: &str, stating: &Stating<'_>) -> bool {
     let end = around.get(last + AFTER).or(around.last()).map_or(stating.text.len(), |range| range.end);
     let near = format!("{}\n{}", stating.heading, &stating.text[start..end.max(start)]);
     let (asked, given) = (Values::read(question, &|_| false), Values::read(&near, &|_| true));
-    let words = words(&near);
+    let near_words = words(&near);
     let has_name = |name: &Vec<String>| {
-        has_name(name, &words) || name.last().is_some_and(|last| words.iter().any(|word| bare(&word.lower) == last))
+        has_name(name, &near_words)
+            || name.last().is_some_and(|last| near_words.iter().any(|word| bare(&word.lower) == last))
     };
     let has_number = |number: &Number| given.numbers.iter().any(|other| values::is_equal(number.value, other.value));
     let has_date = |date: &Date| given.dates.iter().any(|other| other.bears_out(date));
-    asked.names.iter().all(has_name) && asked.numbers.iter().all(has_number) && asked.dates.iter().all(has_date)
+    // "5K" and "B52" are no numbers.
+    let is_mixed = |word: &Word| {
+        let has = |kind: fn(&char) -> bool| word.lower.chars().any(|c| kind(&c));
+        has(char::is_ascii_digit) && has(|c| c.is_alphabetic()) && !values::is_value(&word.lower)
+    };
+    let mut mixed = words(question).into_iter().filter(is_mixed);
+    asked.names.iter().all(has_name)
+        && asked.numbers.iter().all(has_number)
+        && asked.dates.iter().all(has_date)
+        && mixed.all(|asked| near_words.iter().any(|word| word.lower == asked.lower))
 }
 
 /// Whether a quote can be about the person that a question names.
@@ -234,6 +244,8 @@ mod tests {
                 && states("Who won in 2023?", "Ann Lee won.", "Ann Lee")
         );
         assert!(!states("Which of the 12 men won?", "Ann Lee won.", "Ann Lee"));
+        assert!(!states("Who won the 5K run?", "Ann Lee won the run.", "Ann Lee"));
+        assert!(states("Who won the 5K run?", "Ann Lee won the 5k run.", "Ann Lee"));
     }
 
     #[test]

@@ -57,6 +57,11 @@ pub(super) fn only_number(text: &str) -> Option<f64> {
     (is_plain && rest.into_iter().all(|(_, word)| is_age(&word.lower))).then_some(number.value)
 }
 
+/// Whether a lower-case word is a number, with or without a suffix or unit, or a decade.
+pub(super) fn is_value(lower: &str) -> bool {
+    plain(lower).is_some() || plain(lower.trim_end_matches('s')).is_some()
+}
+
 /// Equal up to the precision of a product of decimals.
 pub(super) fn is_equal(a: f64, b: f64) -> bool {
     (a - b).abs() <= 1e-9 * a.abs().max(1.0)
