@@ -220,6 +220,17 @@ fn a_time_that_a_turn_gives_by_its_day_is_answered_with_the_date() {
 }
 
 #[test]
+fn the_day_of_a_turn_counts_before_that_of_its_session() {
+    let turns = [("Ann", "Hello Bob."), ("Ann", "I sold my first boat yesterday.")];
+    let mut source = sessions("talk.json", &[("session_1", "1:56 pm on 1 July, 2023", &turns)]);
+    source.sections[0].turns[1].time = Some("2023-07-09 08:00".to_owned());
+    let scratch = Scratch::new();
+    scratch.ingest(&[source], &script(&[]), &paper()).expect("nothing is called");
+    let asked = scratch.ask("When did Ann sell her first boat?", &reader("yesterday"), &small());
+    assert_eq!(asked.answer.expect("a reply is enough").short.as_deref(), Some("8 July 2023"));
+}
+
+#[test]
 fn an_answer_of_another_type_than_the_question_asks_for_is_chosen_again() {
     let settings = Settings { answer_form: AnswerForm::Sentence, ..small() };
     let greedy = (0..5).fold(Scripted::new(CONTEXT_TOKENS), |script, _| script.answer("answer.read", "Paris"));

@@ -202,7 +202,7 @@ pub(crate) async fn chosen(asked: &str, ask: Ask, quotable: &Quotable, session: 
 
 /// Replaces "yesterday" and the like by the date that it means where the answer is.
 fn resolve(answer: &mut ShortAnswer, quotable: &Quotable) {
-    let day = answer.places.first().and_then(|place| quotable.days()[place.text]);
+    let day = answer.places.first().and_then(|place| quotable.day(*place));
     if let Some(time) = day.and_then(|day| grounding::resolved(&answer.text, day)) {
         answer.text = time;
     }

@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use chrono::NaiveDate;
-use store::{Corpus, DocId, Layer, Offsets, PassageId, Span};
+use store::{Corpus, DocId, Layer, Offsets, Passage, PassageId, Span};
 
 use crate::core::cite::{Citation, sentences};
 use crate::core::error::Result;
@@ -24,8 +24,6 @@ pub(crate) struct Quotable {
 struct Run {
     path: String,
     heading: String,
-    /// The day of a conversation's page.
-    day: Option<NaiveDate>,
     page: i64,
     /// As the document has it.
     original: String,
@@ -33,8 +31,18 @@ struct Run {
     start_char: u32,
     /// The same, in a conversation with blank lines between turns, so that no sentence runs from one into the next.
     text: String,
-    /// Bytes of its units of quotation, in the text and in the original.
-    units: Vec<(Range<usize>, Range<usize>)>,
+    units: Vec<Unit>,
+}
+
+/// A unit of quotation.
+#[derive(Debug)]
+struct Unit {
+    /// Bytes in the text.
+    text: Range<usize>,
+    /// Bytes in the original.
+    original: Range<usize>,
+    /// The day on which a turn was written.
+    day: Option<NaiveDate>,
 }
 
 /// A document with its units of quotation.
@@ -42,6 +50,8 @@ pub(crate) struct Units {
     pub path: String,
     pub text: String,
     pub spans: Vec<Span>,
+    /// The day of each span, if it is known.
+    days: Vec<Option<NaiveDate>>,
     pub is_conversation: bool,
 }
 
@@ -98,28 +108,29 @@ impl Quotable {
         &self.texts[text].heading
     }
 
-    /// The day on which each text was written, where it is known.
-    pub fn days(&self) -> Vec<Option<NaiveDate>> {
-        self.texts.iter().map(|text| text.day).collect()
+    /// The day on which the turn was written that a place begins in, if it is known.
+    pub fn day(&self, place: Place) -> Option<NaiveDate> {
+        self.touched(place).next()?.day
     }
 
     /// The bytes of the units that a place touches, in its text.
     pub fn unit(&self, place: Place) -> Range<usize> {
-        let touched = self.touched(place).map(|(unit, _)| unit.clone());
+        let touched = self.touched(place).map(|unit| unit.text.clone());
         touched.reduce(|all, unit| all.start..unit.end).unwrap_or(place.start..place.end)
     }
 
-    fn touched(&self, place: Place) -> impl Iterator<Item = &(Range<usize>, Range<usize>)> {
+    fn touched(&self, place: Place) -> impl Iterator<Item = &Unit> {
         let units = self.texts[place.text].units.iter();
-        units.filter(move |(unit, _)| unit.start < place.end && place.start < unit.end)
+        units.filter(move |unit| unit.text.start < place.end && place.start < unit.text.end)
     }
 
     /// The citation of the units that a place touches.
     pub fn citation(&self, place: Place) -> Citation {
         let Run { path, page, original, start_char, .. } = &self.texts[place.text];
         let touched = self.touched(place);
-        let (start, end) =
-            touched.fold((original.len(), 0), |(start, end), (_, unit)| (start.min(unit.start), end.max(unit.end)));
+        let (start, end) = touched
+            .map(|unit| &unit.original)
+            .fold((original.len(), 0), |(start, end), unit| (start.min(unit.start), end.max(unit.end)));
         let quote = original.get(start..end).unwrap_or_default().to_owned();
         let chars = |text: &str| u32::try_from(text.chars().count()).unwrap_or(u32::MAX);
         let first = start_char + chars(&original[..start]);
@@ -133,16 +144,17 @@ impl Run {
         let (first, last) = (run[0].1, run[run.len() - 1].1);
         let from = first.start_byte as usize;
         let original = document.text[from..last.end_byte as usize].to_owned();
-        let places = run.iter().map(|(_, span)| span.bytes().start - from..span.bytes().end - from);
         let mut text = String::new();
         let mut units = Vec::new();
-        for place in places {
+        for (at, span) in run {
+            let place = span.bytes().start - from..span.bytes().end - from;
+            let day = document.days[*at];
             if document.is_conversation {
                 text.push_str(if text.is_empty() { "" } else { "\n\n" });
-                units.push((text.len()..text.len() + place.len(), place.clone()));
+                units.push(Unit { text: text.len()..text.len() + place.len(), original: place.clone(), day });
                 text.push_str(&original[place]);
             } else {
-                units.push((place.clone(), place));
+                units.push(Unit { text: place.clone(), original: place, day });
             }
         }
         if !document.is_conversation {
@@ -150,8 +162,7 @@ impl Run {
         }
         let (path, start_char) = (document.path.clone(), first.start_char);
         let heading = time.map_or_else(|| title(&path), str::to_owned);
-        let day = time.and_then(grounding::day_of);
-        Run { path, heading, day, page: page.0, original, start_char, text, units }
+        Run { path, heading, page: page.0, original, start_char, text, units }
     }
 }
 
@@ -169,11 +180,12 @@ pub(crate) fn units(document: DocId, corpus: &Corpus) -> Result<Units> {
     let turns = corpus.passages_of(document, Layer::Turn)?;
     // A turn without a speaker is a passage of prose.
     let is_conversation = turns.iter().any(|turn| turn.meta.speaker.is_some());
-    let spans = if is_conversation {
-        turns.into_iter().map(|turn| turn.span).collect()
+    let (spans, days) = if is_conversation {
+        let day = |turn: Passage| (turn.span, turn.meta.time.as_deref().and_then(grounding::day_of));
+        turns.into_iter().map(day).unzip()
     } else {
         let offsets = Offsets::new(&text);
-        sentences(&text).into_iter().filter_map(|range| offsets.span(range)).collect()
+        sentences(&text).into_iter().filter_map(|range| Some((offsets.span(range)?, None))).unzip()
     };
-    Ok(Units { path, text, spans, is_conversation })
+    Ok(Units { path, text, spans, days, is_conversation })
 }

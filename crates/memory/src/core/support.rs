@@ -12,7 +12,7 @@ use crate::core::outcome::{Statement, Support};
 use crate::core::quotable::Quotable;
 use crate::core::session::Session;
 use crate::core::trace::Event;
-use crate::grounding::{self, Checked, Checks, Judge, PairScore, ShortAnswer, Verdict};
+use crate::grounding::{self, Checked, Checks, Judge, PairScore, Place, ShortAnswer, Verdict};
 
 /// The statements of an answer, and the citations of those that are supported, in the order of importance.
 pub(crate) async fn statements(
@@ -51,7 +51,8 @@ pub(crate) async fn check(
     quotable: &Quotable,
     session: &Session<'_>,
 ) -> Result<Vec<Checked>> {
-    let (texts, days) = (quotable.texts(), quotable.days());
+    let texts = quotable.texts();
+    let day = |place: Place| quotable.day(place);
     let embeds = session.settings.method.embeds() && session.embedder.dims() > 0;
     let (mut vectors, mut judged) = (HashMap::new(), HashMap::new());
     loop {
@@ -78,7 +79,7 @@ pub(crate) async fn check(
             known.copied().flatten()
         };
         let checks = Checks {
-            days: &days,
+            day: Some(&day),
             similarity: embeds.then_some(&similarity as PairScore<'_>),
             judge: judge::applies(session).then_some(&judge as Judge<'_>),
         };

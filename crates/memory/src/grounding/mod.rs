@@ -47,7 +47,7 @@ pub use reading::{READING_SIGNALS, Reading, Signals};
 pub(crate) use relative::{day_of, resolved};
 pub use stated::{Stating, can_state};
 pub use typed::AnswerType;
-pub use verdict::{Checks, Judge, PairScore, Verdict, verify};
+pub use verdict::{Checks, DayOf, Judge, PairScore, Verdict, verify};
 pub use words::normal_form;
 
 use passage::Passage;

@@ -44,11 +44,14 @@ pub type PairScore<'a> = &'a dyn Fn(&str, &str) -> f32;
 /// A model's word on whether a text supports a claim; `None` where it gave none, and the words decide.
 pub type Judge<'a> = &'a dyn Fn(&str, &str) -> Option<bool>;
 
+/// The day on which a place was written, if it is known.
+pub type DayOf<'a> = &'a dyn Fn(Place) -> Option<NaiveDate>;
+
 /// Evidence beyond the words, where it is available.
 #[derive(Clone, Copy, Default)]
 pub struct Checks<'a> {
-    /// The day on which each text of the evidence was written, by which "yesterday" is a date; empty if none is known.
-    pub days: &'a [Option<NaiveDate>],
+    /// The day on which a place of the evidence was written, by which "yesterday" is a date.
+    pub day: Option<DayOf<'a>>,
     /// Cosine similarity of the vectors of claim and span.
     pub similarity: Option<PairScore<'a>>,
     /// Reads a claim and the sentence of the evidence with those beside it; at most once for a claim.
@@ -149,7 +152,7 @@ fn compare(stated: &Statement, claim: &str, at: usize, passage: &Passage<'_>, ch
     let sentence = &passage.sentences[at];
     let text = |sentence: &Sentence| &passage.texts[sentence.text][sentence.range.clone()];
     let place = Place { text: sentence.text, start: sentence.range.start, end: sentence.range.end };
-    let day = checks.days.get(sentence.text).copied().flatten();
+    let day = checks.day.and_then(|day| day(place));
     let mut shown = Statement::read(text(sentence), passage);
     for relative in day.map_or_else(Vec::new, |day| relatives(text(sentence), day)) {
         shown.add(&relative, stated);

@@ -2,7 +2,7 @@
 
 use chrono::NaiveDate;
 
-use super::{Checks, Verdict, verify};
+use super::{Checks, DayOf, Place, Verdict, verify};
 
 fn verdict(claim: &str, evidence: &str) -> Verdict {
     verify(claim, &[evidence], Checks::default())
@@ -345,19 +345,21 @@ fn a_judge_decides_what_is_open_and_overrides_no_veto() {
 #[test]
 fn relative_times_are_dates_of_a_text_whose_day_is_known() {
     let turns = "Ann: Yesterday I went to the museum with Tim. Tim: Last week I gave a talk at a school in Pell.";
-    let days = [NaiveDate::from_ymd_opt(2023, 7, 6)];
-    let verdict =
-        |claim: &str, days: &[Option<NaiveDate>]| verify(claim, &[turns], Checks { days, ..Checks::default() });
+    let day = |_: Place| NaiveDate::from_ymd_opt(2023, 7, 6);
+    let verdict = |claim: &str, day: Option<DayOf<'_>>| verify(claim, &[turns], Checks { day, ..Checks::default() });
     let (museum, talk) = (
         "Ann went to the museum on 5 July 2023.",
         "Tim gave a talk at a school in Pell in the week before 6 July 2023.",
     );
     for claim in [museum, talk, "Ann went to the museum in July 2023."] {
-        assert!(matches!(verdict(claim, &days), Verdict::Supported(_)), "{claim}");
-        assert_eq!(verdict(claim, &[]), Verdict::Unsupported, "{claim}");
+        assert!(matches!(verdict(claim, Some(&day)), Verdict::Supported(_)), "{claim}");
+        assert_eq!(verdict(claim, None), Verdict::Unsupported, "{claim}");
     }
-    assert!(matches!(verdict("Ann went to the museum on 6 July 2023.", &days), Verdict::Contradicted(_)));
-    assert!(!matches!(verdict("Tim gave a talk at a school in Pell on 6 July 2023.", &days), Verdict::Supported(_)));
+    assert!(matches!(verdict("Ann went to the museum on 6 July 2023.", Some(&day)), Verdict::Contradicted(_)));
+    assert!(!matches!(
+        verdict("Tim gave a talk at a school in Pell on 6 July 2023.", Some(&day)),
+        Verdict::Supported(_)
+    ));
 }
 
 #[test]
@@ -367,8 +369,8 @@ fn the_judge_reads_the_day_of_a_text() {
         seen.borrow_mut().push(text.to_owned());
         Some(true)
     };
-    let days = [NaiveDate::from_ymd_opt(2023, 7, 6)];
-    let checks = Checks { days: &days, judge: Some(&judge), ..Checks::default() };
+    let day = |_: Place| NaiveDate::from_ymd_opt(2023, 7, 6);
+    let checks = Checks { day: Some(&day), judge: Some(&judge), ..Checks::default() };
     verify("Ann went to the museum on 5 July 2023.", &["Ann: I went to the museum yesterday."], checks);
     assert_eq!(seen.into_inner(), ["(6 July 2023) Ann: I went to the museum yesterday."]);
 }
