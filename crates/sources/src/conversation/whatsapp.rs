@@ -5,7 +5,8 @@
 //! 12.05.24, 10:02 - Ann: Hello.
 //! ```
 //!
-//! Lines without a time continue the message. The speaker of what WhatsApp itself reports is `WhatsApp`.
+//! Dates become ISO dates if the chat tells the order of day and month ([`Order::of`]), and stay as they are if not. Lines without
+//! a time continue the message. The speaker of what WhatsApp itself reports is `WhatsApp`.
 
 use super::layout::{Said, by_day, laid_out};
 use crate::encoding::Decoded;
@@ -35,7 +36,61 @@ pub(crate) fn source(path: &str, file: &Decoded) -> Result<Option<Source>, Cause
             return Ok(None);
         }
     }
+    let mut days: Vec<&str> = all.iter().map(|(day, _)| day.as_str()).collect();
+    days.dedup();
+    if let Some(order) = Order::of(&days) {
+        for (day, said) in &mut all {
+            let Some(iso) = order.iso(day) else { continue };
+            said.time = said.time.as_ref().map(|time| format!("{iso}{}", time[day.len()..].trim_start_matches(',')));
+            *day = iso;
+        }
+    }
     laid_out(path, Kind::WhatsApp, None, by_day(all)).map(Some)
+}
+
+/// The order of the numbers of a date.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Order {
+    Year,
+    Day,
+    Month,
+}
+
+impl Order {
+    /// The order of a chat's dates: the one by which every date exists and none is before the one before it. `None` if there are
+    /// several, as in a chat of one day, 5/6/24.
+    fn of(days: &[&str]) -> Option<Order> {
+        let dates = |order: Order| days.iter().map(|day| order.iso(day)).collect::<Option<Vec<_>>>();
+        let mut read: Vec<(Order, Vec<String>)> = [Order::Year, Order::Day, Order::Month]
+            .into_iter()
+            .filter_map(|order| Some((order, dates(order)?)))
+            .collect();
+        if read.len() > 1 {
+            read.retain(|(_, dates)| dates.is_sorted());
+        }
+        let (order, first) = read.first()?;
+        read.iter().all(|(_, dates)| dates == first).then_some(*order)
+    }
+
+    /// A date as `2024-05-12`; `None` if it does not exist in this order. Dates with dots have the day first.
+    fn iso(self, date: &str) -> Option<String> {
+        let date = date.trim_end_matches('.');
+        let numbers: Vec<&str> = date.split(['/', '.', '-']).collect();
+        let [first, second, third] = numbers[..] else { return None };
+        let (year, month, day) = match self {
+            Order::Year => (first, second, third),
+            Order::Day => (third, second, first),
+            Order::Month if date.contains('.') => return None,
+            Order::Month => (third, first, second),
+        };
+        let year: u32 = match (year.len(), self) {
+            (4, _) => year.parse().ok()?,
+            (2, Order::Day | Order::Month) => 2000 + year.parse::<u32>().ok()?,
+            _ => return None,
+        };
+        let number = |text: &str, most: u32| text.parse::<u32>().ok().filter(|number| (1..=most).contains(number));
+        Some(format!("{year:04}-{:02}-{:02}", number(month, 12)?, number(day, 31)?))
+    }
 }
 
 /// The time at the start of a line, and what follows it.
@@ -73,5 +128,22 @@ mod tests {
         check("[sic] 1 - 2", None);
         check("1.2.3, 4 - x", None);
         check("", None);
+    }
+
+    #[test]
+    fn the_chat_tells_the_order_of_its_dates() {
+        let check = |days: &[&str], expect: Option<&str>| {
+            let first = Order::of(days).and_then(|order| order.iso(days[0]));
+            assert_eq!(first.as_deref(), expect, "{days:?}");
+        };
+        check(&["2024-05-12"], Some("2024-05-12"));
+        check(&["12/05/2024", "13/05/2024"], Some("2024-05-12"));
+        check(&["5/12/24", "5/13/24"], Some("2024-05-12"));
+        check(&["06.05.24"], Some("2024-05-06"));
+        check(&["05/06/24", "06/06/24", "01/07/24"], Some("2024-06-05"));
+        check(&["05/05/24"], Some("2024-05-05"));
+        check(&["05/06/24"], None);
+        check(&["13/05/24", "05/13/24"], None);
+        check(&["1/2/3"], None);
     }
 }

@@ -86,11 +86,11 @@ It was on Tuesday: at noon.
 
 #[test]
 fn whatsapps_chats_have_a_session_for_each_day() {
-    let text = "=== SESSION 0 - Dialogue Time(available to answer questions): 12/05/2024 ===\n\n\
-        Ann (1, 12/05/2024, 10:02:33): Messages and calls are end-to-end encrypted.\n\
-        Bo B. (2, 12/05/2024, 10:03:00): Is the lamp out?\nIt was on Tuesday: at noon.\n\n\
-        === SESSION 1 - Dialogue Time(available to answer questions): 13/05/2024 ===\n\n\
-        WhatsApp (3, 13/05/2024, 09:00:00): Ann left";
+    let text = "=== SESSION 0 - Dialogue Time(available to answer questions): 2024-05-12 ===\n\n\
+        Ann (1, 2024-05-12 10:02:33): Messages and calls are end-to-end encrypted.\n\
+        Bo B. (2, 2024-05-12 10:03:00): Is the lamp out?\nIt was on Tuesday: at noon.\n\n\
+        === SESSION 1 - Dialogue Time(available to answer questions): 2024-05-13 ===\n\n\
+        WhatsApp (3, 2024-05-13 09:00:00): Ann left";
     for name in ["_chat.txt", "WhatsApp Chat with Bo.txt"] {
         let source = read_one(name, WHATSAPP.as_bytes());
         assert_eq!((source.text.as_str(), source.kind), (text, Kind::WhatsApp), "{name}");
