@@ -231,6 +231,16 @@ fn the_day_of_a_turn_counts_before_that_of_its_session() {
 }
 
 #[test]
+fn a_message_of_a_mailbox_has_a_day_too() {
+    let mut source = document("mail.mbox", &["Dear Bob, I sold my first boat yesterday. Ann"]);
+    source.sections[0].time = Some("2023-07-09 08:00 UTC".to_owned());
+    let scratch = Scratch::new();
+    scratch.ingest(&[source], &script(&[]), &paper()).expect("nothing is called");
+    let asked = scratch.ask("When did Ann sell her first boat?", &reader("yesterday"), &small());
+    assert_eq!(asked.answer.expect("a reply is enough").short.as_deref(), Some("8 July 2023"));
+}
+
+#[test]
 fn an_answer_of_another_type_than_the_question_asks_for_is_chosen_again() {
     let settings = Settings { answer_form: AnswerForm::Sentence, ..small() };
     let greedy = (0..5).fold(Scripted::new(CONTEXT_TOKENS), |script, _| script.answer("answer.read", "Paris"));

@@ -41,7 +41,7 @@ struct Unit {
     text: Range<usize>,
     /// Bytes in the original.
     original: Range<usize>,
-    /// The day on which a turn was written.
+    /// The day on which a turn, or a page such as a message of a mailbox, was written.
     day: Option<NaiveDate>,
 }
 
@@ -50,7 +50,7 @@ pub(crate) struct Units {
     pub path: String,
     pub text: String,
     pub spans: Vec<Span>,
-    /// The day of each span, if it is known.
+    /// The day of each turn, if it is known.
     days: Vec<Option<NaiveDate>>,
     pub is_conversation: bool,
 }
@@ -108,7 +108,7 @@ impl Quotable {
         &self.texts[text].heading
     }
 
-    /// The day on which the turn was written that a place begins in, if it is known.
+    /// The day on which the unit was written that a place begins in, if it is known.
     pub fn day(&self, place: Place) -> Option<NaiveDate> {
         self.touched(place).next()?.day
     }
@@ -144,11 +144,12 @@ impl Run {
         let (first, last) = (run[0].1, run[run.len() - 1].1);
         let from = first.start_byte as usize;
         let original = document.text[from..last.end_byte as usize].to_owned();
+        let day_of_page = time.and_then(grounding::day_of);
         let mut text = String::new();
         let mut units = Vec::new();
         for (at, span) in run {
             let place = span.bytes().start - from..span.bytes().end - from;
-            let day = document.days[*at];
+            let day = document.days[*at].or(day_of_page);
             if document.is_conversation {
                 text.push_str(if text.is_empty() { "" } else { "\n\n" });
                 units.push(Unit { text: text.len()..text.len() + place.len(), original: place.clone(), day });

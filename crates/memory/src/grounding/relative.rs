@@ -234,7 +234,9 @@ mod tests {
     #[test]
     fn the_day_is_read_from_a_time_stamp_or_a_heading() {
         let day = NaiveDate::from_ymd_opt(2024, 5, 1);
-        for time in ["2024-05-01 10:02", "2024-05-01T10:02:00Z", "10:02 am on 1 May, 2024", "May 1, 2024"] {
+        for time in
+            ["2024-05-01 10:02", "2024-05-01T10:02:00Z", "10:02 am on 1 May, 2024", "Wed, 1 May 2024 10:02:00 +0200"]
+        {
             assert_eq!(day_of(time), day, "{time}");
         }
         for time in ["", "May 2024", "session 1", "1 May to 3 May 2024", "31 February 2024"] {
