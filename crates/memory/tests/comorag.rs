@@ -169,6 +169,7 @@ fn the_loop_ends_when_there_is_nothing_new() {
         let run = Run::of(count, &settings(&[]), |call, _| (call.step == step).then(|| said.to_owned()));
         assert_eq!(run.steps(), want, "{step} says {said}");
         assert_eq!(run.answer(), NO_ANSWER);
+        assert_eq!(run.asked.answer.as_ref().map(|answer| answer.usage.calls).ok(), Some(run.calls.len()));
     };
     let no_probes = "filter, answer, 3 encode, 2 probe";
     check(MANY, "comorag.probe", SAME_PROBES, no_probes);

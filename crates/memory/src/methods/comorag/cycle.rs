@@ -67,7 +67,8 @@ pub(super) async fn ask(question: &str, corpus: &Corpus, session: &Session<'_>) 
         latest = units;
     }
     session.stream(&answer.answer);
-    Ok(answer)
+    // With the calls after the last attempt.
+    Ok(Answer { usage: session.trace.usage(), ..answer })
 }
 
 async fn encode_all(question: &str, evidence: Vec<Evidence>, session: &Session<'_>) -> Result<Vec<Unit>> {
