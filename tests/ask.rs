@@ -96,7 +96,8 @@ fn comorag_loops_over_one_layer() {
     let Some(home) = Home::new("layers") else { return };
     home.write("story.txt", STORY);
     let asked = ["ask", QUESTION, "--docs", "story.txt", "--method", "comorag", "--max-iterations", "1"];
-    home.get(&[&asked[..], &["--layers", "episodic", "--trace", "trace"]].concat());
+    let asked = [&asked[..], &["--layers", "episodic", "--profile", "paper", "--trace", "trace"]].concat();
+    home.get(&asked);
     let trace = home.trace("trace");
     for other in ["comorag.entities", "comorag.triples", "comorag.summarize", "comorag.filter"] {
         assert!(calls(&trace, other).is_empty(), "{other} is of another layer");

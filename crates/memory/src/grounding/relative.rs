@@ -74,7 +74,11 @@ fn relative(words: &[Word], at: usize, day: NaiveDate) -> Option<(usize, (String
         ("last", "night") => Some((2, in_days(-1)?)),
         // "The last week" is a stretch of time up to now.
         (which @ ("last" | "this" | "next"), next) if at == 0 || !STRETCHES.contains(&word(at - 1)) => {
-            let turn = ["last", "this", "next"].iter().position(|word| *word == which)? as i64 - 1;
+            let turn = match which {
+                "last" => -1,
+                "this" => 0,
+                _ => 1,
+            };
             Some((2, turned(day, next, turn)?))
         }
         _ => ago(words, at, day),
@@ -85,7 +89,7 @@ fn relative(words: &[Word], at: usize, day: NaiveDate) -> Option<(usize, (String
 fn ago(words: &[Word], at: usize, day: NaiveDate) -> Option<(usize, (String, Date))> {
     let word = |at: usize| words.get(at).map_or("", |word| word.lower.as_str());
     let vague = VAGUE.iter().find(|run| run.iter().enumerate().all(|(offset, part)| word(at + offset) == *part));
-    let counted = COUNTS.iter().position(|count| *count == word(at)).map(|place| place as i64 + 1);
+    let counted = (1..).zip(COUNTS).find(|(_, count)| *count == word(at)).map(|(number, _)| number);
     let count = counted.or_else(|| word(at).parse().ok()).or_else(|| matches!(word(at), "a" | "an").then_some(1));
     let length = vague.map_or(1, |run| run.len());
     let unit = Unit::of(word(at + length))?;
@@ -181,7 +185,11 @@ fn season(day: NaiveDate, name: &str, turn: i64) -> Option<(String, Date)> {
 
 /// "the week before 9 June 2023".
 fn beside(day: NaiveDate, unit: &str, turn: i64) -> (String, Date) {
-    let side = ["before", "of", "after"][(turn + 1) as usize];
+    let side = match turn {
+        ..0 => "before",
+        0 => "of",
+        1.. => "after",
+    };
     (format!("the {unit} {side} {}", long(day)), full(day))
 }
 

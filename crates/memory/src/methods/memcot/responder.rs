@@ -52,17 +52,13 @@ pub(super) async fn respond(
     };
     let view = show(&from_both_ends(facts), Form::Timed, reader(&ask(""), session), memory, session)?;
     let turns: Vec<PassageId> = view.places.iter().map(|place| memory.timeline.id(*place)).collect();
-    match answer_from(question, ask(&view.text), &turns, memory.corpus(), session).await? {
-        Some(answer) => {
-            session.stream(&answer.answer);
-            Ok(Some(on_pages(answer, memory)))
-        }
-        None => {
-            let reason = "the answer is not in the short-term memory".to_owned();
-            session.trace.record(Event::Fallback { step: "memcot.respond".to_owned(), reason })?;
-            Ok(None)
-        }
-    }
+    let Some(answer) = answer_from(question, ask(&view.text), &turns, memory.corpus(), session).await? else {
+        let reason = "the answer is not in the short-term memory".to_owned();
+        session.trace.record(Event::Fallback { step: "memcot.respond".to_owned(), reason })?;
+        return Ok(None);
+    };
+    session.stream(&answer.answer);
+    Ok(Some(on_pages(answer, memory)))
 }
 
 /// The reply to `ask`, or in the small profile an answer that is chosen from the turns; none if they probably hold none.
