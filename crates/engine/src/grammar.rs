@@ -2,11 +2,12 @@
 //!
 //! A [`Grammar`] gives a logits mask before each token, and the shortest completion of the reply so far. Where the format
 //! has keywords that no grammar enforces, a token is accepted only if a completion is known that makes the reply valid.
+//! If llguidance's automata exceed their limits in the midst of a reply, it is completed by the shortest way.
 
 use std::sync::Arc;
 
 use llguidance::Matcher;
-use toktrie::SimpleVob;
+use toktrie::{SimpleVob, TokenizerEnv};
 
 use crate::completion::{Closer, Condition, Effort, ParseState};
 use crate::schema::Check;
@@ -33,6 +34,8 @@ pub struct Grammar {
     /// With a check: the accepted text, and a completion that makes it valid.
     text: Vec<u8>,
     ending: Option<Vec<u8>>,
+    /// Once the matcher has failed: the tokens that must follow, the next one last.
+    rest: Option<Vec<u32>>,
 }
 
 /// Whether a token was accepted.
@@ -75,6 +78,7 @@ impl Grammar {
             check: None,
             text: Vec::new(),
             ending: None,
+            rest: None,
         };
         grammar.shortest = grammar.closing()?.len();
         Ok(grammar)
@@ -119,9 +123,18 @@ impl Grammar {
     /// The tokens that may come next.
     ///
     /// # Errors
-    /// If the grammar has failed; the reply must then be aborted.
+    /// If the grammar has failed and no completion has been found; the reply must then be aborted.
     pub fn mask(&mut self) -> Result<SimpleVob, String> {
-        let mut mask = self.matcher.compute_mask_or_eos().map_err(|error| error.to_string())?;
+        if let Some(rest) = &self.rest {
+            return Ok(self.env.tok_trie().singleton_token_set(rest.last().copied().unwrap_or(self.eos)));
+        }
+        let mut mask = match self.matcher.compute_mask_or_eos() {
+            Ok(mask) => mask,
+            Err(error) => {
+                self.complete_without_matcher(&error.to_string())?;
+                return self.mask();
+            }
+        };
         if self.max_whitespace > 0 {
             self.whitespace.forbid(&mut mask, self.run, self.max_whitespace);
         }
@@ -142,6 +155,9 @@ impl Grammar {
     /// # Errors
     /// If it was not allowed.
     pub fn accept(&mut self, token: u32) -> Result<(), String> {
+        if self.rest.is_some() {
+            return self.accept_rest(token);
+        }
         let bytes = self.env.tokenizer.bytes(token);
         self.closer.read(&mut self.state, bytes);
         if self.check.is_some() {
@@ -157,6 +173,9 @@ impl Grammar {
     /// # Errors
     /// If the token was not allowed.
     pub fn accept_within(&mut self, token: u32, left: usize) -> Result<Acceptance, String> {
+        if self.rest.is_some() {
+            return self.accept_rest(token).map(|()| Acceptance::Accepted);
+        }
         let (before, length) = (self.state.mark(), self.text.len());
         let bytes = self.env.tokenizer.bytes(token);
         let distance =
@@ -205,24 +224,50 @@ impl Grammar {
     }
 
     fn consume(&mut self, token: u32) -> Result<(), String> {
-        self.matcher.consume_token(token).map_err(|error| error.to_string())?;
         self.run = self.whitespace.run_after(self.run, token);
+        self.matcher.consume_token(token).or_else(|error| self.complete_without_matcher(&error.to_string()))
+    }
+
+    /// Has the reply completed by the shortest way, because the matcher failed with this error.
+    ///
+    /// # Errors
+    /// The error itself unless its cause is that the matcher exceeded its limits, or if no completion has been found.
+    fn complete_without_matcher(&mut self, error: &str) -> Result<(), String> {
+        if !is_beyond_limits(error) {
+            return Err(error.to_owned());
+        }
+        let mut rest = self.env.tokens(&self.completion()?)?;
+        rest.reverse();
+        self.rest = Some(rest);
         Ok(())
+    }
+
+    /// Accepts the next token of the completion without the matcher, or its end.
+    fn accept_rest(&mut self, token: u32) -> Result<(), String> {
+        let rest = self.rest.get_or_insert_default();
+        let next = rest.pop().unwrap_or(self.eos);
+        if next == token { Ok(()) } else { Err(format!("token {token} is not {next}, which must follow")) }
     }
 
     /// True if the reply is complete and nothing may follow.
     pub fn is_complete(&self) -> bool {
-        self.matcher.is_stopped()
+        self.rest.as_ref().map_or_else(|| self.matcher.is_stopped(), Vec::is_empty)
     }
 
     /// Tokens that must come next, if the grammar forces the text. The model may still split that text into other
     /// tokens.
     pub fn forced(&mut self) -> Vec<u32> {
+        if let Some(rest) = &self.rest {
+            return rest.iter().rev().copied().collect();
+        }
         self.matcher.compute_ff_tokens()
     }
 
     /// The rest of the reply, if the grammar forces it up to its end.
     pub fn forced_end(&mut self) -> Option<Vec<u32>> {
+        if self.rest.is_some() {
+            return Some(self.forced());
+        }
         // At most tokens there is a choice, and copying a matcher over a long text takes milliseconds.
         if self.matcher.compute_ff_tokens().is_empty() {
             return None;
@@ -241,6 +286,9 @@ impl Grammar {
 
     /// How many of these tokens may follow one another.
     pub fn allowed_of(&mut self, tokens: &[u32]) -> usize {
+        if self.rest.is_some() {
+            return tokens.iter().zip(self.forced()).take_while(|(token, forced)| *token == forced).count();
+        }
         if tokens.is_empty() { 0 } else { self.matcher.validate_tokens(tokens).unwrap_or(0) }
     }
 
@@ -249,18 +297,35 @@ impl Grammar {
     /// # Errors
     /// If no completion has been found.
     pub fn closing(&self) -> Result<Vec<u32>, String> {
+        if let Some(rest) = &self.rest {
+            return Ok(rest.iter().rev().copied().collect());
+        }
+        let bytes = self.completion()?;
+        let tokens = self.env.tokens(&bytes)?;
+        let mut matcher = self.matcher.clone();
+        let is_taken = match matcher.consume_tokens(&tokens) {
+            Ok(()) => matcher.is_stopped() || matcher.is_accepting().unwrap_or(false),
+            Err(error) => is_beyond_limits(&error.to_string()),
+        };
+        if is_taken {
+            return Ok(tokens);
+        }
+        Err(format!("its shortest completion {:?} is not accepted", String::from_utf8_lossy(&bytes)))
+    }
+
+    /// The bytes of the shortest completion, or of a short valid one.
+    fn completion(&self) -> Result<Vec<u8>, String> {
         let bytes = match (&self.ending, &self.check) {
             (Some(ending), _) => Some(ending.clone()),
             (None, Some(_)) => self.find_ending(&[], COMPILE_EFFORT),
             (None, None) => self.closer.completion(&mut self.state.clone()),
         };
-        let bytes = bytes.ok_or("no completion was found")?;
-        let tokens = self.env.tokens(&bytes)?;
-        let mut matcher = self.matcher.clone();
-        let taken = matcher.consume_tokens(&tokens);
-        if taken.is_ok() && (matcher.is_stopped() || matcher.is_accepting().unwrap_or(false)) {
-            return Ok(tokens);
-        }
-        Err(format!("its shortest completion {:?} is not accepted", String::from_utf8_lossy(&bytes)))
+        bytes.ok_or_else(|| "no completion was found".to_owned())
     }
+}
+
+/// Whether an error of llguidance says that an automaton or a chart grew beyond its limits: the stop reason of charts is also given
+/// for a token that is not allowed.
+fn is_beyond_limits(error: &str) -> bool {
+    error.contains("LexerTooComplex") || error.contains("Too many items")
 }

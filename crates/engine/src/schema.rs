@@ -17,7 +17,8 @@ use serde_json::{Map, Value, json};
 
 pub(crate) use check::Check;
 use equivalents::{
-    at_least_one, complement, has_one_item_at_most, names, names_are_required, whole, without_negative_zero,
+    at_least_one, beyond_complement, complement, has_one_item_at_most, names, names_are_required, whole,
+    without_negative_zero,
 };
 pub(crate) use extent::Extent;
 use extent::{has_irregular_names, is_huge, is_irregular};
@@ -133,10 +134,7 @@ impl Rewriter<'_> {
                 "uniqueItems" if value == &json!(true) && !has_one_item_at_most(fields) => {
                     self.unchecked.push(at.to_string());
                 }
-                "not" => match complement(value) {
-                    Some(equal) => also.push(equal),
-                    None => self.unchecked.push(at.to_string()),
-                },
+                "not" => also.extend(self.negation(value, &at)),
                 "minProperties" | "maxProperties" => {
                     if names_are_required(fields) {
                         out.insert(key.clone(), whole(value));
@@ -250,6 +248,15 @@ impl Rewriter<'_> {
             found.push(json!({ "anyOf": [{ "properties": { name: false } }, then] }));
         }
         Ok(Some(found))
+    }
+
+    /// The negation of a schema, or what it is part of; none if all values may satisfy it.
+    fn negation(&mut self, schema: &Value, place: &Location) -> Option<Value> {
+        let equal = complement(schema);
+        if equal.is_none() {
+            self.unchecked.push(place.to_string());
+        }
+        equal.or_else(|| beyond_complement(schema))
     }
 
     fn rewrite_fields(&mut self, value: &Value, place: &Location) -> Result<Map<String, Value>, String> {
@@ -411,6 +418,31 @@ mod tests {
         assert_eq!(prepared(json!({ "unevaluatedProperties": false })), json!({ "additionalProperties": false }));
         assert_eq!(prepared(json!({ "format": "int32" })), json!({}), "an unknown format is an annotation");
         assert_eq!(prepared(json!({ "uniqueItems": true, "maxItems": 1 })), json!({ "maxItems": 1 }));
+    }
+
+    #[test]
+    fn a_negation_that_no_grammar_enforces_still_limits_the_types() {
+        let types = |schema: Value| {
+            let prepared = prepare(&json!({ "not": schema }), Extent::Full).unwrap();
+            assert_eq!(prepared.unchecked, ["/not"], "{schema}");
+            prepared.schema["allOf"][0].clone()
+        };
+        let divisible = json!({ "multipleOf": 2 });
+        assert_eq!(types(divisible.clone()), json!({ "type": ["number"] }));
+        assert_eq!(types(json!({ "anyOf": [divisible, { "minimum": 3 }] })), json!({ "type": ["number"] }));
+        assert_eq!(types(json!({ "anyOf": [divisible, { "minLength": 3 }] })), Value::Null, "none can fail both");
+        assert_eq!(types(json!({ "allOf": [divisible, { "minLength": 3 }] })), json!({ "type": ["number", "string"] }));
+        assert_eq!(
+            types(json!({ "type": "object", "required": ["a", "b"] })),
+            Value::Null,
+            "values of every type can fail this"
+        );
+        assert_eq!(types(json!({ "const": 1 })), Value::Null);
+        assert_eq!(
+            prepared(json!({ "not": { "anyOf": [{ "required": ["a"] }, { "type": "null" }] } }))["allOf"][0]["allOf"]
+                [1],
+            json!({ "type": ["boolean", "number", "string", "array", "object"] })
+        );
     }
 
     #[test]

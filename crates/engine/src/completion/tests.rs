@@ -110,6 +110,19 @@ fn takes(bench: &Bench, schema: &Value, text: &str) -> bool {
 }
 
 #[test]
+fn a_reply_whose_automaton_grows_too_large_is_completed() {
+    let bench = Bench::new();
+    let divisors = [6.75, 19.0, 9.5, 2.125].map(|divisor| json!({ "multipleOf": divisor }));
+    let schema = json!({ "allOf": divisors, "exclusiveMinimum": -100_000, "exclusiveMaximum": -10_000,
+        "not": { "anyOf": [{ "multipleOf": 2 }, { "multipleOf": 5 }, { "multipleOf": 7 }, { "multipleOf": 11 }] } });
+    let grammar = bench.grammar(&schema).unwrap();
+    for (most, mut random) in [(grammar.shortest(), 1), (grammar.shortest() + 1, 2), (120, 3)] {
+        let text = bench.answer(grammar.clone(), most, &mut random).unwrap();
+        assert!(["-26163", "-78489"].contains(&text.as_str()), "{text} within {most} tokens");
+    }
+}
+
+#[test]
 fn an_integer_is_never_written_as_negative_zero() {
     let bench = Bench::new();
     for (schema, taken, refused) in [

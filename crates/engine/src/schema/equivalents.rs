@@ -71,8 +71,52 @@ pub(crate) fn complement(schema: &Value) -> Option<Value> {
         ("required", Value::Array(names)) if names.len() == 1 => {
             Some(json!({ "type": "object", "properties": { names[0].as_str()?: false } }))
         }
+        ("anyOf", Value::Array(all)) => {
+            let all = all.iter().map(complement).collect::<Option<Vec<Value>>>()?;
+            Some(json!({ "allOf": all }))
+        }
         _ => None,
     }
+}
+
+/// What all values have in common that do not satisfy a schema, if their types tell.
+pub(crate) fn beyond_complement(schema: &Value) -> Option<Value> {
+    let types = refused_types(schema);
+    // Without any the schema is impossible, which llguidance refuses even for keys that may be absent.
+    (!types.is_empty() && types.len() < TYPES.len()).then(|| json!({ "type": types }))
+}
+
+/// The types of the values that a schema can refuse.
+fn refused_types(schema: &Value) -> Vec<&'static str> {
+    let Some(fields) = schema.as_object() else {
+        return if schema == &json!(true) { Vec::new() } else { TYPES.to_vec() };
+    };
+    let branches = |value: &Value| -> Vec<Vec<&'static str>> {
+        value.as_array().into_iter().flatten().map(refused_types).collect()
+    };
+    let is_refused = |name: &&'static str| {
+        fields.iter().any(|(key, value)| match key.as_str() {
+            "type" => {
+                let allowed = |allowed: &Value| allowed == *name;
+                !(allowed(value) || value.as_array().is_some_and(|all| all.iter().any(allowed)))
+            }
+            "anyOf" => branches(value).iter().all(|refused| refused.contains(name)),
+            "allOf" => branches(value).iter().any(|refused| refused.contains(name)),
+            "multipleOf" | "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" => *name == "number",
+            "minLength" | "maxLength" | "pattern" | "format" => *name == "string",
+            "items" | "prefixItems" | "minItems" | "maxItems" | "uniqueItems" | "contains" => *name == "array",
+            "properties"
+            | "patternProperties"
+            | "additionalProperties"
+            | "propertyNames"
+            | "required"
+            | "minProperties"
+            | "maxProperties" => *name == "object",
+            "title" | "description" | "$comment" | "default" | "examples" => false,
+            _ => true,
+        })
+    };
+    TYPES.into_iter().filter(is_refused).collect()
 }
 
 /// A value of none of these types; integers alone cannot be excluded.
