@@ -178,7 +178,8 @@ fn reader(reply: &str) -> Scripted {
 fn a_model_that_is_trained_to_read_writes_the_answer_and_the_source_is_quoted() {
     let caller = reader("900 Crowns");
     let settings = Settings { answer_form: AnswerForm::Sentence, ..small() };
-    let answer = lighthouse().ask("What did the lamp cost?", &caller, &settings).answer.expect("a reply is enough");
+    let answer =
+        lighthouse().ask("How much did the new lamp cost?", &caller, &settings).answer.expect("a reply is enough");
     assert_eq!(answer.answer, "The new lamp was bought in Paris for 900 crowns.");
     assert_eq!(answer.short.as_deref(), Some("900 crowns"), "as the source has it");
     assert_eq!(answer.citations[0].quote, answer.answer);
@@ -193,10 +194,18 @@ fn a_model_that_is_trained_to_read_writes_the_answer_and_the_source_is_quoted() 
     for (call, messages) in seen.iter().zip(&messages) {
         assert_eq!(call.adapter, AdapterChoice::Named(reading::ADAPTER.into()));
         assert_eq!(messages[0].content, reading::SYSTEM);
-        assert!(messages[1].content.ends_with("QUESTION\nWhat did the lamp cost?"));
+        assert!(messages[1].content.ends_with("QUESTION\nHow much did the new lamp cost?"));
     }
     let first = &messages[0][1].content;
     assert!(first.starts_with("CONTEXT\n[1] pell\nThe new lamp was bought"), "the block that matches best: {first}");
+}
+
+#[test]
+fn a_reading_that_the_words_of_question_and_text_do_not_favour_is_no_supported_statement() {
+    let caller = reader("900 crowns");
+    let answer = lighthouse().ask("What did the lamp cost?", &caller, &small()).answer.expect("a reply is enough");
+    assert_eq!((answer.short.as_deref(), answer.statements[0].verdict), (Some("900 crowns"), Support::Quoted));
+    assert!(answer.citations.is_empty() && answer.statements[0].citation.is_some());
 }
 
 #[test]
@@ -217,6 +226,19 @@ fn a_time_that_a_turn_gives_by_its_day_is_answered_with_the_date() {
     assert!(answer.statements[0].citation.as_ref().is_some_and(|place| place.quote.contains("last month")));
     let answer = ask("What does Bob call the time?", "last month", AnswerForm::Short);
     assert_eq!(answer.short.as_deref(), Some("last month"), "the question asks for no time");
+}
+
+#[test]
+fn what_another_speaker_says_of_himself_is_withheld() {
+    let turns = [("Ann", "I was at home all summer."), ("Bob", "I sailed to Sweden in my boat last month.")];
+    let source = sessions("talk.json", &[("session_1", "1:56 pm on 6 July, 2023", &turns)]);
+    let scratch = Scratch::new();
+    scratch.ingest(&[source], &script(&[]), &paper()).expect("nothing is called");
+    let ask = |question: &str| scratch.ask(question, &reader("Sweden"), &small()).answer.expect("a reply is enough");
+    assert_eq!(ask("Where did Bob sail to in his boat?").short.as_deref(), Some("Sweden"));
+    let answer = ask("Where did Ann sail to in her boat?");
+    assert_eq!((answer.short, answer.abstained), (None, Some(true)), "{}", answer.answer);
+    assert!(answer.answerable.is_some_and(|likely| likely <= 0.2), "{:?}", answer.answerable);
 }
 
 #[test]

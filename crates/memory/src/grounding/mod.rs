@@ -46,6 +46,7 @@ pub use question::Kind;
 pub use reading::{READING_SIGNALS, Reading, Signals};
 pub(crate) use relative::{day_of, resolved};
 pub use stated::{Stating, can_state};
+pub(crate) use stated::{is_of_another, speakers};
 pub use typed::AnswerType;
 pub use verdict::{Checks, DayOf, Judge, PairScore, Verdict, verify};
 pub use words::normal_form;

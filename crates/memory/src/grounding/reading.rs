@@ -35,6 +35,9 @@ pub struct Signals {
     /// The share of its content words that are words of the question.
     #[serde(default)]
     pub echo: f64,
+    /// True if a speaker says it of himself where the question is about another person.
+    #[serde(default)]
+    pub is_of_another: bool,
 }
 
 /// An answer that a model read.
@@ -49,7 +52,7 @@ impl Signals {
     /// In the order of [`READING_SIGNALS`].
     pub fn values(&self) -> [f64; READING_SIGNALS.len()] {
         let limited = |x: f64| x.clamp(-LARGE, LARGE);
-        let Signals { logprob, found, agreement, context, answerable, surface, length, rank, joint, echo } = *self;
+        let Signals { logprob, found, agreement, context, answerable, surface, length, rank, joint, echo, .. } = *self;
         let [logprob, found, answerable, surface] = [logprob, found, answerable, surface].map(limited);
         [logprob, found, agreement, context, answerable, surface, length, rank, joint, echo]
     }
@@ -78,6 +81,7 @@ mod tests {
             rank: 1.0,
             joint: 0.0,
             echo: 0.0,
+            is_of_another: false,
         };
         let alone = Signals { agreement: 0.0, ..sure };
         let unsure = Signals { logprob: -4.0, ..alone };

@@ -1,5 +1,6 @@
 //! Whether one sentence can state the answer to a question by itself.
 
+use std::collections::HashSet;
 use std::ops::Range;
 
 use super::question::{Kind, Question};
@@ -31,13 +32,22 @@ pub struct Stating<'a> {
 /// * for a question that compares options, which takes more than one sentence;
 /// * if the question has a name, a number or a date that is neither in the quote nor in the sentences beside it;
 /// * if the answer is not of the type that the question requires, or repeats its words;
-/// * if a speaker speaks of himself and the question is about another person.
+/// * if a speaker speaks of himself and the question is about another person;
+/// * if the sentence of the answer is itself a question.
 pub fn can_state(question: &str, stating: &Stating<'_>) -> bool {
     let parsed = Question::parse(question);
     parsed.options.is_empty()
         && answers(&parsed, stating)
         && values_are_near(question, stating)
         && is_of_the_person(question, stating)
+        && !is_asked(stating)
+}
+
+/// Whether the sentence that holds the answer is a question.
+fn is_asked(Stating { text, answer, .. }: &Stating<'_>) -> bool {
+    let sentence = sentences(text).into_iter().find(|range| range.start <= answer.start && answer.start < range.end);
+    let closers = ['"', '\'', '”', '’', ')', '»', ' '];
+    sentence.is_some_and(|range| text[range].trim_end_matches(closers).ends_with(['?', '？', '؟']))
 }
 
 /// Whether the words of an answer can be one: of the type that is required, and not those of the question.
@@ -99,18 +109,15 @@ fn values_are_near(question: &str, stating: &Stating<'_>) -> bool {
 }
 
 /// Whether a quote can be about the person that a question names.
-fn is_of_the_person(question: &str, Stating { text, quote, answer, .. }: &Stating<'_>) -> bool {
-    // The first word of a question is capitalised whatever it is.
-    let named = words(question).into_iter().skip(1).filter(|word| word.capital && !word.is_function() && !word.number);
-    let named: Vec<String> = named.map(|word| bare(&word.lower).to_owned()).collect();
+fn is_of_the_person(question: &str, stating: &Stating<'_>) -> bool {
+    let Stating { text, quote, answer, .. } = stating;
+    let named = named(question);
     let is_named = |name: &[String]| name.iter().any(|part| named.contains(part));
     if named.is_empty() {
         return true;
     }
     if let Some((speaker, said)) = turn(&text[quote.clone()]) {
-        let speaker: Vec<String> = words(speaker).into_iter().map(|word| word.lower).collect();
-        let start = quote.end - said.len();
-        return is_named(&speaker) || is_of_listener(said, offset(answer, start), &named);
+        return is_named(&names(speaker)) || is_of_listener(said, offset(answer, quote.end - said.len()), &named);
     }
     words(&text[quote.clone()]).iter().any(|word| named.iter().any(|name| name == bare(&word.lower)))
         || match speaker(text, quote.clone()) {
@@ -118,6 +125,28 @@ fn is_of_the_person(question: &str, Stating { text, quote, answer, .. }: &Statin
             Some(Speaker::Unknown) => false,
             None => true,
         }
+}
+
+/// Whether a question names speakers of a conversation and the answer is what another one says, not about them.
+pub(crate) fn is_of_another(question: &str, stating: &Stating<'_>, speakers: &HashSet<String>) -> bool {
+    let names_speaker = named(question).iter().any(|name| speakers.contains(name));
+    names_speaker && turn(&stating.text[stating.quote.clone()]).is_some() && !is_of_the_person(question, stating)
+}
+
+/// The names of all who speak in texts, in lower case.
+pub(crate) fn speakers(texts: &[&str]) -> HashSet<String> {
+    let lines = texts.iter().flat_map(|text| text.lines());
+    lines.filter_map(turn).flat_map(|(speaker, _)| names(speaker)).collect()
+}
+
+fn names(speaker: &str) -> Vec<String> {
+    words(speaker).into_iter().map(|word| word.lower).collect()
+}
+
+/// The names in a question. Its first word is capitalised whatever it is.
+fn named(question: &str) -> Vec<String> {
+    let named = words(question).into_iter().skip(1).filter(|word| word.capital && !word.is_function() && !word.number);
+    named.map(|word| bare(&word.lower).to_owned()).collect()
 }
 
 /// The share of an answer's words from which it only repeats the question.
@@ -198,6 +227,15 @@ mod tests {
         assert!(states("How old is John's son?", "Tim: John's son is four.", "four"));
         let piano = "He has been playing: for four months.";
         assert!(states_beside("How long has John been playing?", "John was tired.", piano, "four months"));
+        let speakers = speakers(&["Hi.\n", &format!("John: Hey.\n{quote}")]);
+        let of_another = |question: &str| {
+            let at = quote.find("four months").unwrap();
+            let (unit, answer) = (0..quote.len(), at..at + "four months".len());
+            is_of_another(question, &Stating { text: quote, heading: "", quote: unit, answer }, &speakers)
+        };
+        assert!(of_another("How long has John been playing?"));
+        assert!(!of_another("How long has Tim been playing?") && !of_another("How long did it take?"));
+        assert!(!of_another("How long did the lessons in Paris take?"), "no speaker has that name");
     }
 
     #[test]
@@ -226,6 +264,13 @@ mod tests {
         let saw = |quote: &str| states("What did Ann see?", quote, "a hat");
         assert!(!saw("I saw a hat."), "a narrator without a name");
         assert!(saw("She saw a hat.") && saw("Ann saw a hat. I saw none."));
+    }
+
+    #[test]
+    fn a_question_states_nothing() {
+        let states = |quote: &str| states("What does Ann want to study?", quote, "law");
+        assert!(!states("Tim: Good. Does Ann want to study law?") && !states("\"Will Ann study law?\""));
+        assert!(states("Tim: Ann wants to study law. Do you?"));
     }
 
     #[test]
