@@ -135,12 +135,17 @@ fn what_fits_is_said_before_anything_is_fetched() {
     assert!(unknown.code == 1 && unknown.err.contains("hint: state it: --memory 12GiB"), "{unknown:?}");
     let small = home.get(&["models", "fit", "qwen2.5-14b-instruct", "--memory", "12GiB", "--kv", "q8_0"]);
     assert!(small.contains("keys and values of 32768 tokens in q8_0"), "{small}");
-    for (elsewhere, kv) in [(["--gpu", "0"], "q8_0"), (["--backend", "portable"], "bf16")] {
-        let words = ["models", "fit", "qwen2.5-14b-instruct", "--memory", "80GiB", "--kv", kv];
-        home.run(&[&words[..], &elsewhere].concat()).is_error(&[
-            &format!("error: keys and values in {kv} are computed by the kernels on the CPU only"),
-            "hint: omit --kv, or --gpu and --backend",
+    let on_gpu = |kv: &str, backend: &[&str]| {
+        let words = ["models", "fit", "qwen2.5-14b-instruct", "--memory", "80GiB", "--gpu", "0", "--kv", kv];
+        home.run(&[&words[..], backend].concat())
+    };
+    for kv in ["q8_0", "bf16"] {
+        on_gpu(kv, &[]).is_error(&[
+            &format!("error: the kernels for GPUs have no keys and values in {kv}"),
+            "hint: omit --kv, or --gpu, or compute with --backend portable",
         ]);
+        let said = on_gpu(kv, &["--backend", "portable"]);
+        assert!(said.code == 0 && said.out.contains(&format!("keys and values of 32768 tokens in {kv}")), "{said:?}");
     }
     let embedder = home.run(&["models", "fit", "bge-m3", "--memory", "12GiB"]);
     assert!(embedder.code == 1 && embedder.err.contains("bge-m3:f32 is an embedding model"), "{embedder:?}");

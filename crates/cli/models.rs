@@ -207,7 +207,8 @@ fn pull(model: &Managed, options: &FetchOptions) -> Result<()> {
 /// Prints the parts of a plan, and by device if one GPU does not hold all; it is an error if they do not fit.
 fn fit(model: &str, memory: &[u64], on_cpu: Option<u64>, embedder: &str, global: &GlobalFlags) -> Result<()> {
     let place = if global.gpu() == Gpu::None { Place::Shared } else { Place::Gpu };
-    check_kv(global.kv, place == Place::Shared && global.backend != Some(BackendChoice::Portable))?;
+    let by_kernels = global.backend != Some(BackendChoice::Portable) && !cfg!(feature = "metal");
+    check_kv(global.kv, place != Place::Shared && by_kernels)?;
     let unknown = || refusal("the memory of the device is unknown", "state it: --memory 12GiB");
     let free = || if place == Place::Shared { free_bytes().into_iter().collect() } else { Vec::new() };
     let memory = if memory.is_empty() { free() } else { memory.to_vec() };

@@ -28,7 +28,7 @@ pub enum KvPrecision {
     Bf16,
     /// On the processor only.
     F32,
-    /// In 8 bits, with a scale for 32 dimensions of a key or value: 8.5 bits a value. By the kernels on the processor only.
+    /// In 8 bits, with a scale for 32 dimensions of a key or value: 8.5 bits a value. Not by the kernels for GPUs.
     Q8_0,
 }
 

@@ -40,23 +40,19 @@ fn start_model(model: LanguageModel) -> Engine {
 }
 
 #[test]
-fn a_kv_cache_in_8_bits_is_for_the_kernels_only() {
-    let start = |name: &str, backend: &dyn Backend| {
-        let models = Models {
-            language: vec![("tiny".into(), tiny::model_on(name, backend))],
-            agents: HashMap::new(),
-            embedder: None,
-        };
-        Engine::start(models, Config { kv_precision: KvPrecision::Q8_0, kv_tokens: 4096, ..Config::default() })
-    };
-    let refused = format!("{:?}", start("portable-8-bits", &PORTABLE).err().unwrap());
-    assert!(refused.contains("a KV cache in q8_0 with portable, CPU"), "{refused}");
-    let engine = start("kernels-8-bits", &KERNELS).unwrap();
+fn a_kv_cache_in_bf16_or_8_bits_is_read_again_by_both_backends() {
     let text = |engine: &Engine| run(engine.call(ask("The keeper counted ships.", 20))).unwrap().text;
-    // The second reads keys and values that the first has left.
-    let first = text(&engine);
-    assert_eq!(text(&engine), first);
-    assert!(!first.is_empty());
+    for (name, backend) in [("portable", &PORTABLE as &dyn Backend), ("kernels", &KERNELS)] {
+        for kv_precision in [KvPrecision::Bf16, KvPrecision::Q8_0] {
+            let model = tiny::model_on(&format!("{name}-{kv_precision}"), backend);
+            let models = Models { language: vec![("tiny".into(), model)], agents: HashMap::new(), embedder: None };
+            let engine = Engine::start(models, Config { kv_precision, kv_tokens: 4096, ..Config::default() }).unwrap();
+            // The second reads keys and values that the first has left.
+            let first = text(&engine);
+            assert_eq!(text(&engine), first, "{name}, {kv_precision}");
+            assert!(!first.is_empty());
+        }
+    }
 }
 
 fn both(name: &str) -> [Engine; 2] {

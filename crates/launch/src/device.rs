@@ -47,7 +47,7 @@ impl Computing {
         }
         let device = gpus.first().cloned().unwrap_or(Device::Cpu);
         let choice = flags.backend.unwrap_or(BackendChoice::default_on(&device));
-        check_kv(flags.kv, device.is_cpu() && choice == BackendChoice::Kernels)?;
+        check_kv(flags.kv, !device.is_cpu() && choice == BackendChoice::Kernels)?;
         Ok(Computing { backend: backend_on(&device, choice)?, device, gpus, choice })
     }
 
@@ -81,17 +81,17 @@ pub fn gpu_names(flags: &GlobalFlags) -> Vec<String> {
     numbers.into_iter().filter_map(name).collect()
 }
 
-/// Refuses a KV cache in another format than f16 unless the kernels compute on the CPU.
+/// Refuses a KV cache in another format than f16 if kernels compute on a GPU.
 ///
 /// # Errors
-/// For bf16 and q8_0 on a GPU or with the portable backend.
-pub fn check_kv(kv: KvFormat, by_cpu_kernels: bool) -> Result<()> {
-    if kv == KvFormat::F16 || by_cpu_kernels {
+/// For bf16 and q8_0 there.
+pub fn check_kv(kv: KvFormat, by_gpu_kernels: bool) -> Result<()> {
+    if kv == KvFormat::F16 || !by_gpu_kernels {
         return Ok(());
     }
     Err(refusal(
-        format!("keys and values in {} are computed by the kernels on the CPU only", KvPrecision::from(kv)),
-        "omit --kv, or --gpu and --backend",
+        format!("the kernels for GPUs have no keys and values in {}", KvPrecision::from(kv)),
+        "omit --kv, or --gpu, or compute with --backend portable",
     ))
 }
 

@@ -58,7 +58,7 @@ pub struct GlobalFlags {
     #[arg(long, global = true, value_name = "N", value_parser = at_least_one)]
     pub kv_tokens: Option<usize>,
     /// How keys and values are kept: f16; bf16, for faster attention on processors with AVX512-BF16; or q8_0, in half the
-    /// memory. bf16 and q8_0 on the CPU only
+    /// memory. On GPUs bf16 and q8_0 with --backend portable only
     #[arg(long, global = true, value_name = "FORMAT", default_value = "f16")]
     pub kv: KvFormat,
     /// Maximum speculative tokens per step, over all running requests; 0 turns speculation off. Answers are the same

@@ -239,6 +239,7 @@ fn what_another_speaker_says_of_himself_is_withheld() {
     let answer = ask("Where did Ann sail to in her boat?");
     assert_eq!((answer.short, answer.abstained), (None, Some(true)), "{}", answer.answer);
     assert!(answer.answerable.is_some_and(|likely| likely <= 0.2), "{:?}", answer.answerable);
+    assert!(answer.note.is_some_and(|note| note.contains("whom the question does not name")));
 }
 
 #[test]

@@ -132,8 +132,8 @@ impl DecoderPart for PagedDecoder {
         if self.device.is_cpu() { "portable, CPU" } else { "portable, GPU" }
     }
 
-    fn takes_kv(&self, precision: KvPrecision) -> bool {
-        precision != KvPrecision::Q8_0
+    fn takes_kv(&self, _: KvPrecision) -> bool {
+        true
     }
 
     fn adapt(&mut self, adapter: &Adapter) -> Result<usize> {

@@ -21,6 +21,7 @@ mod matrix;
 mod network;
 mod pages;
 mod plain;
+mod quantised;
 mod score;
 mod values;
 

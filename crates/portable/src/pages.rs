@@ -8,7 +8,7 @@ use candle_core::{DType, Device, IndexOp, Result, Tensor};
 use kernels::attention::{Heads, PagedSequence};
 use models::{Batch, PAGE_TOKENS};
 
-use crate::plain;
+use crate::{plain, quantised};
 
 /// Scores of queries against keys that exist at once, in `f32`: 64 MB.
 const MAX_SCORES: usize = 1 << 24;
@@ -16,7 +16,9 @@ const MAX_SCORES: usize = 1 << 24;
 /// Where the rows of a step belong, on the device.
 #[derive(Debug)]
 pub(crate) struct Places {
-    /// `[2N, K·D]`: the row of each key, then of each value, among all rows of all pages.
+    /// The row of each key, then of each value, among all rows of all pages.
+    rows: Vec<u32>,
+    /// The same for each element: `[2N, K·D]`.
     write_ids: Tensor,
     sequences: Vec<Sequence>,
 }
@@ -41,10 +43,12 @@ impl Places {
         let (page, width) = (PAGE_TOKENS as u32, heads.key_width());
         let key_row = |slot: &u32| slot / page * 2 * page + slot % page;
         let rows = batch.slots.iter().map(key_row).chain(batch.slots.iter().map(|slot| key_row(slot) + page));
-        let ids: Vec<u32> = rows.flat_map(|row| std::iter::repeat_n(row, width)).collect();
+        let rows: Vec<u32> = rows.collect();
+        let ids: Vec<u32> = rows.iter().flat_map(|row| std::iter::repeat_n(*row, width)).collect();
         let sequence = |sequence: &PagedSequence<'_>| Sequence::new(sequence, window, device);
         Ok(Places {
             write_ids: Tensor::from_vec(ids, (2 * batch.slots.len(), width), device)?,
+            rows,
             sequences: batch.sequences.iter().map(sequence).collect::<Result<_>>()?,
         })
     }
@@ -52,7 +56,11 @@ impl Places {
     /// Writes the keys and values of all rows, `[N, K·D]` each, to the pages of a layer.
     pub fn write(&self, pages: &Tensor, keys: &Tensor, values: &Tensor) -> Result<()> {
         let width = keys.dim(1)?;
-        let rows = Tensor::cat(&[keys, values], 0)?.to_dtype(pages.dtype())?;
+        let rows = Tensor::cat(&[keys, values], 0)?;
+        if pages.dtype() == DType::U8 {
+            return quantised::write(pages, &rows, &self.rows);
+        }
+        let rows = rows.to_dtype(pages.dtype())?;
         pages.reshape((pages.elem_count() / width, width))?.scatter_set(&self.write_ids, &rows, 0)
     }
 
@@ -100,7 +108,9 @@ impl Sequence {
     fn read(&self, pages: &Tensor, heads: Heads) -> Result<(Tensor, Tensor)> {
         let Heads { keys, dim, .. } = heads;
         let count = self.pages.dim(0)?;
-        let found = pages.index_select(&self.pages, 0)?.reshape((count, 2, PAGE_TOKENS, keys, dim))?;
+        let found = pages.index_select(&self.pages, 0)?;
+        let found = if pages.dtype() == DType::U8 { quantised::read(&found, heads)? } else { found };
+        let found = found.reshape((count, 2, PAGE_TOKENS, keys, dim))?;
         let found = found.permute((1, 3, 0, 2, 4))?.contiguous()?.reshape((2, keys, count * PAGE_TOKENS, dim))?;
         let found = found.narrow(2, 0, self.len)?.to_dtype(DType::F32)?;
         Ok((found.i(0)?.contiguous()?, found.i(1)?.contiguous()?))

@@ -184,14 +184,44 @@ fn a_prefix_that_is_shared_or_copied_and_company_change_nothing_but_rounding() {
 fn a_page_is_restored_from_its_bytes() {
     let network = decoder("llama", Precision::Stored, &PORTABLE);
     let tokens: Vec<u32> = (0..50).map(|i| i * 5 % 250).collect();
-    let (from, to) = (cache(&*network, KvPrecision::F16), cache(&*network, KvPrecision::F16));
-    let want = forward(&*network, &from, &[(&tokens, 0, &[3, 5])], &[]).remove(0);
-    let mut bytes = Vec::new();
-    from.read_page(3, &mut bytes).unwrap();
-    to.write_page(8, &bytes).unwrap();
-    let rest = forward(&*network, &to, &[(&tokens[PAGE_TOKENS..], PAGE_TOKENS, &[8, 1])], &[]).remove(0);
-    let worst = difference(&rest, &want[PAGE_TOKENS..]);
-    assert!(worst <= 2e-3, "{worst}");
+    for kv in [KvPrecision::F16, KvPrecision::Q8_0] {
+        let (from, to) = (cache(&*network, kv), cache(&*network, kv));
+        forward(&*network, &from, &[(&tokens[..PAGE_TOKENS], 0, &[3])], &[]);
+        let part = (&tokens[PAGE_TOKENS..], PAGE_TOKENS);
+        let want = forward(&*network, &from, &[(part.0, part.1, &[3, 5])], &[]).remove(0);
+        let mut bytes = Vec::new();
+        from.read_page(3, &mut bytes).unwrap();
+        to.write_page(8, &bytes).unwrap();
+        let rest = forward(&*network, &to, &[(part.0, part.1, &[8, 1])], &[]).remove(0);
+        let worst = difference(&rest, &want);
+        assert!(worst <= 2e-3, "{kv}: {worst}");
+    }
+}
+
+#[test]
+fn keys_and_values_in_bf16_or_8_bits_lose_little() {
+    let size = |rows: &[Vec<f32>]| rows.iter().flatten().map(|x| x * x).sum::<f32>().sqrt();
+    for name in ["llama", "qwen3", "gemma3", "mistral_window"] {
+        let network = decoder(name, Precision::Stored, &PORTABLE);
+        let tokens: Vec<u32> = (0..70).map(|i| (i * i * 31 + 7 * i) % network.spec().vocab as u32).collect();
+        let logits = |kv| {
+            let cache = cache(&*network, kv);
+            let mut rows = forward(&*network, &cache, &[(&tokens[..41], 0, &[7, 2])], &[]).remove(0);
+            rows.extend(forward(&*network, &cache, &[(&tokens[41..], 41, &[7, 2, 11])], &[]).remove(0));
+            rows
+        };
+        let exact = logits(KvPrecision::F32);
+        let lost = |kv| {
+            let rows = logits(kv).into_iter().zip(&exact);
+            let apart: Vec<Vec<f32>> = rows.map(|(a, b)| a.iter().zip(b).map(|(a, b)| a - b).collect()).collect();
+            size(&apart) / size(&exact)
+        };
+        let [bytes, pairs, halves] = [KvPrecision::Q8_0, KvPrecision::Bf16, KvPrecision::F16].map(lost);
+        println!("{name}: relative difference {bytes:e} in 8 bits, {pairs:e} in bf16, {halves:e} in f16");
+        // The bounds of the kernels' test: random layers amplify half a step of 1/127, and a wrong scale or place gives about 1.
+        assert!(halves < bytes && bytes < 0.05, "{name}: {bytes} in 8 bits, {halves} in f16");
+        assert!(halves < pairs && pairs < 0.05, "{name}: {pairs} in bf16, {halves} in f16");
+    }
 }
 
 #[test]

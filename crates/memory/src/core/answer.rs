@@ -184,8 +184,11 @@ pub(crate) async fn chosen(asked: &str, ask: Ask, quotable: &Quotable, session: 
     // The model and the surface features agree.
     let is_sure = answers.first().is_some_and(|best| best.probability >= SURE)
         && readings.first().is_none_or(|best| best.signals.surface >= LEAST_SHARE.ln());
+    let is_of_another = readings.first().is_some_and(|best| best.signals.is_of_another);
     let answer = match answers.first() {
-        None => bare(NOT_IN_DOCUMENTS.to_owned(), session),
+        None => {
+            Answer { note: is_of_another.then(|| OF_ANOTHER.to_owned()), ..bare(NOT_IN_DOCUMENTS.to_owned(), session) }
+        }
         Some(best) if is_polar(best) => {
             let answer = grounded(asked, short.clone(), Some(best), quotable, session).await?;
             // One sentence rarely shows that something is not so.
@@ -214,6 +217,9 @@ fn resolve(answer: &mut ShortAnswer, quotable: &Quotable) {
 /// The probability from which words of the documents count as the answer to the question: below it the right sentence
 /// often holds another phrase that would match the question as well.
 const SURE: f64 = 0.8;
+
+/// The note of an answer that is withheld because of who says it.
+const OF_ANOTHER: &str = "the closest text is by a speaker whom the question does not name";
 
 /// The least share that surface features give an answer that a model read and that counts as supported. Of 140 statements that
 /// counted without it 13 did not answer the question; 70 count with it, and 3 of these.

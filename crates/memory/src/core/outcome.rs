@@ -45,7 +45,7 @@ pub struct Answer {
     /// How much of the corpus was prepared for the method that was asked for, if not all of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prepared: Option<Prepared>,
-    /// How the answer differs from what was asked for, if it does.
+    /// How the answer differs from what was asked for, or why it is withheld, if that is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
     /// The search query, if it was not the question alone.

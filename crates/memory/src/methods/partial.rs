@@ -36,5 +36,6 @@ pub async fn ask_what_is_ready(question: &str, corpus: &Corpus, mut session: Ses
         false => format!("{SUBSTITUTE} answered instead"),
     };
     let note = format!("{ready} of {of} pages are prepared for {asked}, so {how}: {why}");
+    let note = answer.note.iter().fold(note, |all, more| format!("{all}; {more}"));
     Ok(Answer { chosen, prepared: Some(prepared), note: Some(note), ..answer })
 }
