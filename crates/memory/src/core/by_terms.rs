@@ -1,7 +1,7 @@
 //! Citations by words: the sentences of pages that share most terms with a text.
 
 use std::collections::hash_map::Entry;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use store::{Corpus, DocId, PassageId, Span, analyze};
 
@@ -14,7 +14,8 @@ struct Candidate {
     page: PassageId,
     span: Span,
     quote: String,
-    terms: HashSet<String>,
+    /// In a fixed order, so that sums of floats are the same in every run.
+    terms: BTreeSet<String>,
 }
 
 /// At most `most` sentences (in conversations turns) of `pages`, best first, ranked by the terms that they share with the

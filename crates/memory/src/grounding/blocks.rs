@@ -1,6 +1,6 @@
 //! The evidence as blocks of a few sentences, ranked by BM25: what a model that reads one paragraph well is shown.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 
 use super::candidates::Place;
@@ -36,7 +36,8 @@ pub fn blocks(question: &str, evidence: &[(&str, &str)]) -> Vec<Block> {
     let places: Vec<Place> = cut.collect();
     let asked = Question::parse(question);
     let answer = AnswerType::parsed(&asked);
-    let terms: HashSet<String> = asked.terms.into_iter().chain(asked.focus).collect();
+    // In a fixed order, so that sums of floats are the same in every run.
+    let terms: BTreeSet<String> = asked.terms.into_iter().chain(asked.focus).collect();
     let counted: Vec<Counted> = places
         .iter()
         .map(|place| {
@@ -91,7 +92,7 @@ struct Counted {
 }
 
 /// A block has at least half of the mean length here: one sentence is hardly better than a sentence in its paragraph.
-fn bm25(asked: &HashSet<String>, blocks: &[Counted]) -> Vec<f64> {
+fn bm25(asked: &BTreeSet<String>, blocks: &[Counted]) -> Vec<f64> {
     let all = blocks.len() as f64;
     let lengths: Vec<f64> = blocks.iter().map(|block| block.counts.values().sum()).collect();
     let mean = (lengths.iter().sum::<f64>() / all).max(1.0);
@@ -104,9 +105,6 @@ fn bm25(asked: &HashSet<String>, blocks: &[Counted]) -> Vec<f64> {
             *score += idf * count * (K1 + 1.0) / (count + K1 * (1.0 - B + B * length.max(mean / 2.0) / mean));
         }
     };
-    // In a fixed order, so that sums of floats are the same in every run.
-    let mut asked: Vec<&String> = asked.iter().collect();
-    asked.sort();
     for term in asked {
         add(&|block| block.counts.get(term).copied().unwrap_or(0.0));
     }

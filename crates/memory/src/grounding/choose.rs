@@ -245,6 +245,24 @@ mod tests {
     }
 
     #[test]
+    fn the_same_evidence_is_rated_alike_in_every_run() {
+        let text = "The lighthouse of Pell was built in 1871 by Martha Quill. The keeper Ada Brook bought a new lamp in Paris. \
+            The ferry of Pell sailed to Harwick and the keeper of the harbour counted its lamps. ";
+        let (question, texts) =
+            ("Which keeper of the lighthouse of Pell bought a new lamp for the harbour?", [text; 3]);
+        let rated = || {
+            let draft =
+                Draft::with_reply(question, &texts, "Ada Brook bought the new lamp of the lighthouse in Paris.");
+            let surfaces: Vec<u32> = draft.candidates().iter().map(|candidate| candidate.surface.to_bits()).collect();
+            let contexts: Vec<u32> = draft.contexts.iter().map(|(_, context)| context.to_bits()).collect();
+            (draft.features().map(f64::to_bits), surfaces, contexts)
+        };
+        let first = rated();
+        // Sets of the standard library have another order each time that they are made.
+        assert!((0..20).all(|_| rated() == first));
+    }
+
+    #[test]
     fn the_type_of_the_question_decides_among_spans_of_one_sentence() {
         assert_eq!(best("How much did Della pay for the chain?"), "$21");
         assert_eq!(best("Who had sold the gold watch?"), "Jim");

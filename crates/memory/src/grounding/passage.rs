@@ -1,6 +1,6 @@
 //! The shown evidence as sentences, with how well each one matches the question.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 
 use super::question::Question;
@@ -73,15 +73,16 @@ impl<'a> Passage<'a> {
     }
 
     fn weigh(&mut self, question: &Question) {
-        let terms: HashSet<&String> = question.terms.iter().chain(&question.focus).collect();
+        // In a fixed order, so that sums of floats are the same in every run.
+        let terms: BTreeSet<&String> = question.terms.iter().chain(&question.focus).collect();
         let total: f32 = terms.iter().map(|term| self.idf(term)).sum::<f32>().max(f32::MIN_POSITIVE);
-        let held: Vec<HashSet<&String>> = self
+        let held: Vec<BTreeSet<&String>> = self
             .sentences
             .iter()
             .map(|sentence| terms.iter().copied().filter(|term| sentence.has(term)).collect())
             .collect();
-        let weight = |terms: &HashSet<&String>| terms.iter().map(|term| self.idf(term)).sum::<f32>() / total;
-        let none = HashSet::new();
+        let weight = |terms: &BTreeSet<&String>| terms.iter().map(|term| self.idf(term)).sum::<f32>() / total;
+        let none = BTreeSet::new();
         let mut scores = Vec::with_capacity(held.len());
         for (at, own) in held.iter().enumerate() {
             let beside = |other: Option<usize>| {
@@ -89,7 +90,7 @@ impl<'a> Passage<'a> {
             };
             let [before, after] =
                 [beside(at.checked_sub(1)), beside(Some(at + 1))].map(|other| other.map_or(&none, |o| &held[o]));
-            let near: HashSet<&String> = before.union(after).copied().filter(|term| !own.contains(term)).collect();
+            let near: BTreeSet<&String> = before.union(after).copied().filter(|term| !own.contains(term)).collect();
             scores.push((weight(own), weight(own) + 0.5 * weight(&near)));
         }
         let replied: f32 = question.replied.iter().map(|term| self.idf(term)).sum::<f32>().max(f32::MIN_POSITIVE);

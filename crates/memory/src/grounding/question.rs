@@ -1,6 +1,6 @@
 //! What a question asks for, read off its words.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use super::words::{Word, is_past, words};
 
@@ -41,7 +41,7 @@ pub(super) struct Question {
     /// More than one answer may be asked for.
     pub is_list: bool,
     /// Stems of the content words of a model's reply that are not in the question; empty without a reply.
-    pub replied: HashSet<String>,
+    pub replied: BTreeSet<String>,
 }
 
 impl Question {
@@ -76,7 +76,7 @@ impl Question {
             asks_object,
             options,
             is_list,
-            replied: HashSet::new(),
+            replied: BTreeSet::new(),
         }
     }
 

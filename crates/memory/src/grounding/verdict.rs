@@ -14,7 +14,7 @@
 //!
 //! Similarity of meaning alone never supports a claim, and a judge never overrides a veto.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use chrono::NaiveDate;
 
@@ -118,7 +118,8 @@ struct Open {
 /// A claim or a sentence of the evidence, taken apart.
 struct Statement {
     words: Vec<Word>,
-    terms: HashSet<String>,
+    /// In a fixed order, so that sums of floats are the same in every run.
+    terms: BTreeSet<String>,
     values: Values,
     negated: bool,
     comparisons: HashSet<(usize, bool)>,
