@@ -145,7 +145,7 @@ fn what_fits_is_said_before_anything_is_fetched() {
             "hint: omit --kv, or --gpu, or compute with --backend portable",
         ]);
         let said = on_gpu(kv, &["--backend", "portable"]);
-        assert!(said.code == 0 && said.out.contains(&format!("keys and values of 32768 tokens in {kv}")), "{said:?}");
+        assert!(said.code == 0 && said.out.contains(&format!(" tokens in {kv} ")), "{said:?}");
     }
     let embedder = home.run(&["models", "fit", "bge-m3", "--memory", "12GiB"]);
     assert!(embedder.code == 1 && embedder.err.contains("bge-m3:f32 is an embedding model"), "{embedder:?}");
