@@ -15,7 +15,7 @@ use crate::core::short::{is_polar, listed, one_line};
 use crate::core::span;
 use crate::core::support::statements;
 use crate::core::trace::Event;
-use crate::grounding::{self, AnswerType, Chosen, Place, ShortAnswer, Stating};
+use crate::grounding::{self, AnswerType, Chosen, Place, ShortAnswer};
 
 const ANSWER: Instructions = Instructions {
     task: "You answer questions from a text that is given to you.",
@@ -186,9 +186,10 @@ pub(crate) async fn chosen(asked: &str, ask: Ask, quotable: &Quotable, session: 
         && readings.first().is_none_or(|best| best.signals.surface >= LEAST_SHARE.ln());
     let is_of_another = readings.first().is_some_and(|best| best.signals.is_of_another);
     let answer = match answers.first() {
-        None => {
-            Answer { note: is_of_another.then(|| OF_ANOTHER.to_owned()), ..bare(NOT_IN_DOCUMENTS.to_owned(), session) }
-        }
+        None => Answer {
+            note: is_of_another.then(|| OTHER_SPEAKER.to_owned()),
+            ..bare(NOT_IN_DOCUMENTS.to_owned(), session)
+        },
         Some(best) if is_polar(best) => {
             let answer = grounded(asked, short.clone(), Some(best), quotable, session).await?;
             // One sentence rarely shows that something is not so.
@@ -219,7 +220,7 @@ fn resolve(answer: &mut ShortAnswer, quotable: &Quotable) {
 const SURE: f64 = 0.8;
 
 /// The note of an answer that is withheld because of who says it.
-const OF_ANOTHER: &str = "the closest text is by a speaker whom the question does not name";
+const OTHER_SPEAKER: &str = "the closest text is by a speaker whom the question does not name";
 
 /// The least share that surface features give an answer that a model read and that counts as supported. Of 140 statements that
 /// counted without it 13 did not answer the question; 70 count with it, and 3 of these.
@@ -244,12 +245,7 @@ fn quoted(
     session: &Session<'_>,
 ) -> Result<Answer> {
     let (mut text, mut statements, mut citations) = (String::new(), Vec::new(), Vec::new());
-    let texts = quotable.texts();
-    let states = |place: &Place| {
-        let (text, heading) = (texts[place.text], quotable.heading(place.text));
-        let (quote, answer) = (quotable.unit(*place), place.start..place.end);
-        grounding::can_state(asked, &Stating { text, heading, quote, answer })
-    };
+    let states = |place: &Place| grounding::can_state(asked, &quotable.stating(*place));
     let is_supported = is_sure && answers.first().is_some_and(|best| best.places.first().is_none_or(states));
     let verdict = if is_supported { Support::Supported } else { Support::Quoted };
     let is_short = session.settings.answer_form == AnswerForm::Short;

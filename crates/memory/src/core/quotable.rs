@@ -12,7 +12,7 @@ use store::{Corpus, DocId, Layer, Offsets, Passage, PassageId, Span};
 
 use crate::core::cite::{Citation, sentences};
 use crate::core::error::Result;
-use crate::grounding::{self, Place};
+use crate::grounding::{self, Place, Stating};
 
 /// Texts of the evidence, in the order of the pages that they come from.
 #[derive(Debug, Default)]
@@ -106,6 +106,12 @@ impl Quotable {
     /// What a text is headed by where it is shown: the time of a conversation's page, else the name of the document.
     pub fn heading(&self, text: usize) -> &str {
         &self.texts[text].heading
+    }
+
+    /// An answer at a place, with the units that it touches as the quote.
+    pub fn stating(&self, place: Place) -> Stating<'_> {
+        let (text, heading) = (self.texts[place.text].text.as_str(), self.heading(place.text));
+        Stating { text, heading, quote: self.unit(place), answer: place.start..place.end }
     }
 
     /// The day on which the unit was written that a place begins in, if it is known.

@@ -6,7 +6,6 @@
 //! the answer, in the spelling of the blocks if the model misspelled it. The probability that there is one combines the model's
 //! own with the one fitted on the evidence ([`crate::grounding`]): the mean of their log-odds.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use futures_util::future::try_join_all;
@@ -18,8 +17,7 @@ use crate::core::quotable::Quotable;
 use crate::core::session::{Ask, Session};
 use crate::core::short::{is_polar, one_line};
 use crate::grounding::{
-    self, AnswerType, Block, Chosen, Draft, Place, ShortAnswer, Signals, Stating, blocks, logistic, normal_form,
-    occurrences,
+    self, AnswerType, Block, Chosen, Draft, Place, ShortAnswer, Signals, blocks, logistic, normal_form, occurrences,
 };
 
 const STEP: &str = "answer.read";
@@ -119,6 +117,7 @@ pub(crate) async fn read(question: &str, quotable: &Quotable, session: &Session<
     let not_found = best.map_or(1.0, |best| best.not_found);
     let fitted = draft.choose(None).answerable;
     let answerable = fitted.map(|fitted| logistic((log_odds(fitted) - log_odds(not_found)) / 2.0));
+    let is_of_another = |place: &Place| grounding::is_of_another(question, &quotable.stating(*place), &speakers);
     let rated = |reading: &Reading<'_>| {
         let mut answer = reading.answer(question, &draft, &texts);
         let best_place = answer.places.first();
@@ -133,7 +132,7 @@ pub(crate) async fn read(question: &str, quotable: &Quotable, session: &Session<
             rank: reading.blocks[0].score / top_score,
             joint: f64::from(u8::from(reading.blocks.len() > 1)),
             echo: draft.echo(&answer.text),
-            is_of_another: best_place.is_some_and(|place| is_of_another(question, *place, quotable, &speakers)),
+            is_of_another: best_place.is_some_and(is_of_another),
         };
         answer.probability = signals.right();
         (answer, signals)
@@ -159,12 +158,6 @@ pub(crate) async fn read(question: &str, quotable: &Quotable, session: &Session<
 /// The share of the questions whose best answer a speaker says of himself, and not of the person that they name, which have an
 /// answer: 7 of 35 of LoCoMo's.
 const OF_ANOTHER: f64 = 0.2;
-
-fn is_of_another(question: &str, place: Place, quotable: &Quotable, speakers: &HashSet<String>) -> bool {
-    let text = quotable.texts()[place.text];
-    let (heading, quote, answer) = (quotable.heading(place.text), quotable.unit(place), place.start..place.end);
-    grounding::is_of_another(question, &Stating { text, heading, quote, answer }, speakers)
-}
 
 /// What hardly any answer to the question lacks.
 fn required_type(question: &str) -> Option<AnswerType> {
