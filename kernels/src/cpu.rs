@@ -6,6 +6,8 @@ use std::sync::OnceLock;
 
 #[cfg(target_arch = "x86_64")]
 use crate::bf16_unit::amx_is_exact;
+#[cfg(target_arch = "x86_64")]
+use crate::matmul::pairs_are_exact;
 
 /// Instruction sets that kernels are compiled for, in ascending order of preference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -18,6 +20,8 @@ pub enum Isa {
     AvxVnni,
     /// x86-64 with AVX-512 F, BW, VL, DQ and VNNI.
     Avx512,
+    /// AVX-512 plus AVX512-BF16.
+    Avx512Bf16,
     /// AVX-512 plus AMX-BF16.
     Amx,
     /// 64-bit Arm with NEON and DotProd.
@@ -26,29 +30,34 @@ pub enum Isa {
     I8mm,
 }
 
-/// How products with weights are rounded. In both, a row's result does not depend on the other rows.
+/// How products with weights are rounded and added. In all, a row's result does not depend on the other rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Numerics {
     /// The same bits on every processor.
     Portable,
-    /// In products with bf16 weights both operands are bf16, in the order of a unit for bf16 tiles: the same bits on every
-    /// processor with one, and other bits than elsewhere.
-    Native,
+    /// In products with bf16 weights both operands are bf16, added in the order of AVX512-BF16: the same bits on every
+    /// processor that has it and no AMX.
+    Bf16Pairs,
+    /// In products with bf16 weights both operands are bf16, added in the order of AMX: the same bits on every processor
+    /// that has it.
+    Bf16Tiles,
 }
 
 impl fmt::Display for Numerics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Numerics::Portable => "portable",
-            Numerics::Native => "native",
+            Numerics::Bf16Pairs => "native (bf16 pairs)",
+            Numerics::Bf16Tiles => "native (bf16 tiles)",
         })
     }
 }
 
 impl Isa {
-    const ALL: [Isa; 7] = [Isa::Scalar, Isa::Avx2, Isa::AvxVnni, Isa::Avx512, Isa::Amx, Isa::Neon, Isa::I8mm];
+    const ALL: [Isa; 8] =
+        [Isa::Scalar, Isa::Avx2, Isa::AvxVnni, Isa::Avx512, Isa::Avx512Bf16, Isa::Amx, Isa::Neon, Isa::I8mm];
 
-    /// True if this processor can run it; AMX has to pass a self-test too.
+    /// True if this processor can run it; AVX512-BF16 and AMX have to pass a self-test too.
     pub fn is_available(self) -> bool {
         match self {
             Isa::Scalar => true,
@@ -67,6 +76,8 @@ impl Isa {
                     && is_x86_feature_detected!("avx512vnni")
             }
             #[cfg(target_arch = "x86_64")]
+            Isa::Avx512Bf16 => Isa::Avx512.is_available() && pairs_are_exact(),
+            #[cfg(target_arch = "x86_64")]
             Isa::Amx => Isa::Avx512.is_available() && amx_is_exact(),
             #[cfg(target_arch = "aarch64")]
             Isa::I8mm => Isa::Neon.is_available() && std::arch::is_aarch64_feature_detected!("i8mm"),
@@ -82,14 +93,18 @@ impl Isa {
         self == Isa::I8mm
     }
 
-    /// True if products of bf16 weights run on a unit for bf16 tiles (AMX).
-    pub fn has_bf16_unit(self) -> bool {
-        self == Isa::Amx
+    /// True if products of bf16 weights run on instructions for bf16 (AVX512-BF16, AMX).
+    pub fn multiplies_bf16(self) -> bool {
+        self.numerics() != Numerics::Portable
     }
 
     /// How products are rounded.
     pub fn numerics(self) -> Numerics {
-        if self.has_bf16_unit() { Numerics::Native } else { Numerics::Portable }
+        match self {
+            Isa::Avx512Bf16 => Numerics::Bf16Pairs,
+            Isa::Amx => Numerics::Bf16Tiles,
+            _ => Numerics::Portable,
+        }
     }
 
     /// Every ISA that this processor can run, in ascending order of preference.
@@ -105,6 +120,7 @@ impl fmt::Display for Isa {
             Isa::Avx2 => "avx2",
             Isa::AvxVnni => "avx-vnni",
             Isa::Avx512 => "avx512",
+            Isa::Avx512Bf16 => "avx512-bf16",
             Isa::Amx => "amx",
             Isa::Neon => "neon",
             Isa::I8mm => "i8mm",

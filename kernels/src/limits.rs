@@ -16,6 +16,8 @@ use crate::matrix_unit::MatrixUnit;
 use crate::per_isa::per_isa;
 use crate::pool::{Disjoint, parallel_for, threads};
 use crate::simd::SimdF32x16;
+#[cfg(target_arch = "x86_64")]
+use crate::simd::{Bf16Dots, PairSums};
 
 /// Instructions on sums of 16 lanes; each lane set keeps as many sums busy as its registers hold, which hides their latency.
 const INSTRUCTIONS: usize = 16_000_000;
@@ -30,9 +32,14 @@ pub fn byte_operations(isa: Isa) -> f64 {
     }
 }
 
-/// Multiplications and additions of bf16 per second on a unit for bf16 tiles; `None` without one.
+/// Multiplications and additions of bf16 per second on instructions for bf16; `None` without them.
 pub fn bf16_operations(isa: Isa) -> Option<f64> {
     match isa {
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx512Bf16 => {
+            // SAFETY: an `Isa` is only selected after `is_available` returned true.
+            Some(rate(64 * INSTRUCTIONS, |out| unsafe { pairs(out) }))
+        }
         #[cfg(target_arch = "x86_64")]
         Isa::Amx => {
             let rounds = 128 * INSTRUCTIONS / Amx::BUSY_OPERATIONS;
@@ -40,6 +47,21 @@ pub fn bf16_operations(isa: Isa) -> Option<f64> {
         }
         _ => None,
     }
+}
+
+/// 32 products and 32 sums an instruction.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw,avx512bf16")]
+fn pairs(out: &mut [f32; 16]) {
+    const SUMS: usize = 16;
+    let mut sums = [Bf16Dots::load(out); SUMS];
+    let (operand, by) = (Bf16Dots::zipped(&black_box([0; 64])), black_box(0));
+    for _ in 0..INSTRUCTIONS / SUMS {
+        for sum in &mut sums {
+            *sum = sum.add(operand, by);
+        }
+    }
+    sums.into_iter().for_each(|sum| sum.store(black_box(out)));
 }
 
 #[cfg(target_arch = "aarch64")]

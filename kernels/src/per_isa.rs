@@ -36,7 +36,7 @@ macro_rules! per_isa {
             fn neon($($arg: $ty),*) { $neon($($arg),*); }
             match $isa {
                 #[cfg(target_arch = "x86_64")]
-                $crate::cpu::Isa::Avx512 | $crate::cpu::Isa::Amx => unsafe { avx512($($arg),*) },
+                $crate::cpu::Isa::Avx512 | $crate::cpu::Isa::Avx512Bf16 | $crate::cpu::Isa::Amx => unsafe { avx512($($arg),*) },
                 #[cfg(target_arch = "x86_64")]
                 $crate::cpu::Isa::AvxVnni => unsafe { avx_vnni($($arg),*) },
                 #[cfg(target_arch = "x86_64")]

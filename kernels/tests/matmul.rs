@@ -55,14 +55,12 @@ fn check(format: Format, rows: usize, cols: usize, m: usize) {
         x[cols] = f32::from_bits(1); // a denormal
     }
     let file_rows: Vec<&[u8]> = bytes.chunks_exact(format.row_bytes(cols).unwrap()).collect();
-    let portable = reference::multiply(format, &file_rows, &x, cols);
-    let native = native(format, &file_rows, &x, cols);
     let matrix = Matrix::pack(format, rows, cols, &bytes).unwrap();
     for isa in Isa::available() {
         let mut out = vec![f32::NAN; m * rows];
         matrix.multiply(isa, &x, &mut out);
-        let want = if isa.numerics() == Numerics::Native { &native } else { &portable };
-        for (i, (got, want)) in out.iter().zip(want).enumerate() {
+        let want = products(isa.numerics(), format, &file_rows, &x, cols);
+        for (i, (got, want)) in out.iter().zip(&want).enumerate() {
             assert_eq!(got.to_bits(), want.to_bits(), "{format:?} {isa} {m}x{cols}x{rows} at {i}: {got} for {want}");
         }
     }
@@ -75,8 +73,7 @@ fn check(format: Format, rows: usize, cols: usize, m: usize) {
     }
 }
 
-/// The products under [`Numerics::Native`].
-fn native(format: Format, rows: &[&[u8]], x: &[f32], cols: usize) -> Vec<f32> {
+fn products(numerics: Numerics, format: Format, rows: &[&[u8]], x: &[f32], cols: usize) -> Vec<f32> {
     if format != Format::Bf16 {
         return reference::multiply(format, rows, x, cols);
     }
@@ -86,7 +83,7 @@ fn native(format: Format, rows: &[&[u8]], x: &[f32], cols: usize) -> Vec<f32> {
         weights
     });
     let weights: Vec<Vec<f32>> = weights.collect();
-    x.chunks_exact(cols).flat_map(|x| weights.iter().map(|w| reference::dot_bf16(x, w))).collect()
+    x.chunks_exact(cols).flat_map(|x| weights.iter().map(|w| reference::dot_bf16(numerics, x, w))).collect()
 }
 
 #[test]

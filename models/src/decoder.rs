@@ -276,7 +276,8 @@ impl DecoderPart for Decoder {
     fn arithmetic(&self) -> &'static str {
         match (self.device.is_cpu(), active_isa().numerics()) {
             (true, Numerics::Portable) => "kernels, CPU",
-            (true, Numerics::Native) => "kernels, CPU, native numerics",
+            (true, Numerics::Bf16Pairs) => "kernels, CPU, bf16 pairs",
+            (true, Numerics::Bf16Tiles) => "kernels, CPU, native numerics",
             (false, _) => "kernels, GPU",
         }
     }

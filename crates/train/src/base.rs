@@ -28,7 +28,7 @@ impl Base {
     pub fn load(model: &Path, longest: usize, arithmetic: Option<Arithmetic>) -> Result<Base> {
         kernels::cpu::select_isa().map_err(|reason| TrainError::Settings(format!("MEMLOCAL_CPU: {reason}")))?;
         kernels::memory::keep_everything();
-        let half = kernels::cpu::active_isa().has_bf16_unit();
+        let half = kernels::cpu::active_isa().multiplies_bf16();
         let arithmetic = arithmetic.unwrap_or(if half { Arithmetic::Half } else { Arithmetic::Fused });
         let checkpoint = Checkpoint::open(model, LoadOptions::default())?;
         let network = Network::load(&checkpoint.spec, &checkpoint.weights, longest, &Device::Cpu)?;

@@ -1,10 +1,9 @@
 //! Keys and values in bf16, multiplied two at a time.
 //!
 //! A head's keys of a page are `[D/2, 32, 2]` and its values `[16, D, 2]`, so that a lane holds two neighbours of the sum: two
-//! dimensions of a key, or two keys' values of a dimension. Queries and weights are rounded to bf16 likewise. A step adds the
-//! products of both to the sum, the second first, each with one rounding. That is what AVX512-BF16 computes, and what fused
-//! multiply-adds in `f32` give elsewhere, since every bf16 is a `f32`: all ISAs give the same bits. AVX512-BF16 takes
-//! subnormal numbers for 0, so inputs are kept without them; sums below 2^-126 may differ.
+//! dimensions of a key, or two keys' values of a dimension. Queries and weights are rounded to bf16 likewise, and added as
+//! [`PairSums`] does, so all ISAs give the same bits. AVX512-BF16 takes subnormal numbers for 0, so inputs are kept without them; sums
+//! below 2^-126 may differ.
 
 use half::bf16;
 
@@ -13,7 +12,8 @@ use super::product::{Kept, Queries, Tile};
 use super::tile::MAX_TOGETHER;
 use crate::cpu::Isa;
 use crate::per_isa::per_isa;
-use crate::simd::{SimdF32x16, prefetch};
+use crate::simd::pairs::{first, second};
+use crate::simd::{PairSums, SimdF32x16, Widened, prefetch};
 
 /// Lanes of a register.
 const LANES: usize = 16;
@@ -54,140 +54,25 @@ fn pack_floats(floats: &[f32], pairs: &mut [u32]) {
     floats.as_chunks::<2>().0.iter().zip(pairs).for_each(|(x, out)| *out = pair(x[0], x[1]));
 }
 
-/// Sixteen sums of products of pairs.
-trait Sums: Copy {
-    /// Thirty-two bf16.
-    type Pairs: Copy;
-    /// Rows that are computed together: enough sums to hide the latency of a product.
-    const ROWS: usize;
-    fn load(sums: &[f32; LANES]) -> Self;
-    fn store(self, out: &mut [f32; LANES]);
-    fn times(self, factor: f32) -> Self;
-    fn pairs(x: &[bf16; 2 * LANES]) -> Self::Pairs;
-    /// The first of each pair, with 0 in place of the second.
-    fn firsts(x: &[bf16; 2 * LANES]) -> Self::Pairs;
-    /// Adds the products with one pair.
-    fn add(self, x: Self::Pairs, by: u32) -> Self;
-}
-
-/// By fused multiply-adds.
-#[derive(Clone, Copy)]
-struct Widened<L>(L);
-
-fn first(pair: u32) -> f32 {
-    f32::from_bits(pair << 16)
-}
-
-fn second(pair: u32) -> f32 {
-    f32::from_bits(pair & 0xffff_0000)
-}
-
-impl<L: SimdF32x16> Sums for Widened<L> {
-    type Pairs = (L, L);
-    const ROWS: usize = L::PAIRS;
-
-    #[inline(always)]
-    fn load(sums: &[f32; LANES]) -> Self {
-        Widened(L::load(sums))
-    }
-
-    #[inline(always)]
-    fn store(self, out: &mut [f32; LANES]) {
-        self.0.store(out);
-    }
-
-    #[inline(always)]
-    fn times(self, factor: f32) -> Self {
-        Widened(self.0.mul(L::splat(factor)))
-    }
-
-    #[inline(always)]
-    fn pairs(x: &[bf16; 2 * LANES]) -> (L, L) {
-        let half = |half: usize| -> [f32; LANES] {
-            std::array::from_fn(|lane| f32::from_bits(u32::from(x[2 * lane + half].to_bits()) << 16))
-        };
-        (L::load(&half(0)), L::load(&half(1)))
-    }
-
-    #[inline(always)]
-    fn firsts(x: &[bf16; 2 * LANES]) -> (L, L) {
-        (Self::pairs(x).0, L::splat(0.0))
-    }
-
-    #[inline(always)]
-    fn add(self, x: (L, L), by: u32) -> Self {
-        Widened(L::splat(first(by)).mul_add(x.0, L::splat(second(by)).mul_add(x.1, self.0)))
-    }
-}
-
-/// By the dot product of AVX512-BF16.
 #[cfg(target_arch = "x86_64")]
 mod unit {
-    #![allow(
-        clippy::undocumented_unsafe_blocks,
-        reason = "only functions that are compiled for this instruction set, and that run only where the processor has it, use this type; loads and stores are of whole arrays"
-    )]
-
-    use std::arch::x86_64::*;
-    use std::mem::transmute;
-
     use half::bf16;
 
-    use super::{Isa, KEYS, LANES, Sums, Tile, add_rows, score_rows};
-
-    #[derive(Clone, Copy)]
-    pub(super) struct Unit(__m512);
+    use super::{Isa, KEYS, LANES, Tile, add_rows, score_rows};
+    use crate::simd::Bf16Dots;
 
     pub(super) fn is_available(isa: Isa) -> bool {
-        matches!(isa, Isa::Avx512 | Isa::Amx) && is_x86_feature_detected!("avx512bf16")
-    }
-
-    impl Sums for Unit {
-        type Pairs = __m512i;
-        const ROWS: usize = 8;
-
-        #[inline(always)]
-        fn load(sums: &[f32; LANES]) -> Self {
-            Unit(unsafe { _mm512_loadu_ps(sums.as_ptr()) })
-        }
-
-        #[inline(always)]
-        fn store(self, out: &mut [f32; LANES]) {
-            unsafe { _mm512_storeu_ps(out.as_mut_ptr(), self.0) }
-        }
-
-        #[inline(always)]
-        fn times(self, factor: f32) -> Self {
-            Unit(unsafe { _mm512_mul_ps(self.0, _mm512_set1_ps(factor)) })
-        }
-
-        #[inline(always)]
-        fn pairs(x: &[bf16; 2 * LANES]) -> __m512i {
-            unsafe { _mm512_loadu_si512(x.as_ptr().cast()) }
-        }
-
-        #[inline(always)]
-        fn firsts(x: &[bf16; 2 * LANES]) -> __m512i {
-            unsafe { _mm512_and_si512(Self::pairs(x), _mm512_set1_epi32(0xffff)) }
-        }
-
-        #[inline(always)]
-        fn add(self, x: __m512i, by: u32) -> Self {
-            unsafe {
-                let by = _mm512_set1_epi32(by.cast_signed());
-                Unit(_mm512_dpbf16_ps(self.0, transmute::<__m512i, __m512bh>(x), transmute::<__m512i, __m512bh>(by)))
-            }
-        }
+        matches!(isa, Isa::Avx512 | Isa::Avx512Bf16 | Isa::Amx) && is_x86_feature_detected!("avx512bf16")
     }
 
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx512bf16,fma,avx2,f16c")]
     pub(super) fn score(q: &[u32], tile: Tile<'_, bf16>, next: Tile<'_, bf16>, scores: &mut [[f32; KEYS]]) {
-        score_rows::<Unit>(q, tile, next, scores);
+        score_rows::<Bf16Dots>(q, tile, next, scores);
     }
 
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx512bf16,fma,avx2,f16c")]
     pub(super) fn add(tile: Tile<'_, bf16>, keys: usize, shrink: &[f32], weights: &[[u32; LANES]], out: &mut [f32]) {
-        add_rows::<Unit>(tile, keys, shrink, weights, out);
+        add_rows::<Bf16Dots>(tile, keys, shrink, weights, out);
     }
 }
 
@@ -244,12 +129,12 @@ fn add_by_widening<L: SimdF32x16>(
 
 /// The number of rows that are computed together next, of those that are left.
 #[inline(always)]
-fn together<S: Sums>(left: usize) -> usize {
+fn together<S: PairSums>(left: usize) -> usize {
     [8, 4, 2].into_iter().find(|rows| *rows <= S::ROWS && *rows <= left).unwrap_or(1)
 }
 
 #[inline(always)]
-fn score_rows<S: Sums>(q: &[u32], tile: Tile<'_, bf16>, next: Tile<'_, bf16>, scores: &mut [[f32; KEYS]]) {
+fn score_rows<S: PairSums>(q: &[u32], tile: Tile<'_, bf16>, next: Tile<'_, bf16>, scores: &mut [[f32; KEYS]]) {
     let (half, mut row) = (q.len() / scores.len(), 0);
     while row < scores.len() {
         let rows = together::<S>(scores.len() - row);
@@ -265,7 +150,12 @@ fn score_rows<S: Sums>(q: &[u32], tile: Tile<'_, bf16>, next: Tile<'_, bf16>, sc
 }
 
 #[inline(always)]
-fn score<S: Sums, const R: usize>(q: &[u32], tile: Tile<'_, bf16>, next: Tile<'_, bf16>, scores: &mut [[f32; KEYS]]) {
+fn score<S: PairSums, const R: usize>(
+    q: &[u32],
+    tile: Tile<'_, bf16>,
+    next: Tile<'_, bf16>,
+    scores: &mut [[f32; KEYS]],
+) {
     let half = q.len() / R;
     let mut rows = [q; R];
     rows.iter_mut().enumerate().for_each(|(r, row)| *row = &q[r * half..][..half]);
@@ -288,7 +178,7 @@ fn score<S: Sums, const R: usize>(q: &[u32], tile: Tile<'_, bf16>, next: Tile<'_
 }
 
 #[inline(always)]
-fn add_rows<S: Sums>(tile: Tile<'_, bf16>, keys: usize, shrink: &[f32], weights: &[[u32; LANES]], out: &mut [f32]) {
+fn add_rows<S: PairSums>(tile: Tile<'_, bf16>, keys: usize, shrink: &[f32], weights: &[[u32; LANES]], out: &mut [f32]) {
     let (dim, mut row) = (out.len() / weights.len(), 0);
     while row < weights.len() {
         let rows = together::<S>(weights.len() - row);
@@ -306,7 +196,7 @@ fn add_rows<S: Sums>(tile: Tile<'_, bf16>, keys: usize, shrink: &[f32], weights:
 
 /// Two registers of every row at a time, then the dimensions that are left one by one.
 #[inline(always)]
-fn add<S: Sums, const R: usize>(
+fn add<S: PairSums, const R: usize>(
     tile: Tile<'_, bf16>,
     keys: usize,
     shrink: &[f32],

@@ -1,5 +1,4 @@
-//! Products with bf16 weights on a unit for bf16 tiles: rows of `x` are rounded to bf16 and multiplied as in
-//! [`crate::bf16_unit`].
+//! Products with bf16 weights on AMX: rows of `x` are rounded to bf16 and multiplied as in [`crate::bf16_unit`].
 //!
 //! A task interleaves the columns of two panels at once, a step before the unit multiplies them, and keeps them for the other rows of
 //! its pass. Few rows are multiplied from a buffer of two steps that stays in the nearest cache.
@@ -7,6 +6,8 @@
 use std::cell::RefCell;
 use std::ops::Range;
 
+#[cfg(target_arch = "x86_64")]
+use super::bf16_pairs;
 use super::output::Columns;
 use super::{Format, PANEL};
 use crate::bf16_unit::{self, Bf16Unit, Line, ROWS, Right, STEP, Sums};
@@ -27,10 +28,10 @@ const AT_ONCE: usize = 2 * ROWS;
 /// Two panels of one step.
 type Pair = [Right; 2];
 
-/// Whether products with weights of a format run on the unit. `f32` and f16 keep their precision; quantised weights are unpacked
-/// to bf16 more slowly than they are multiplied without the unit.
+/// Whether products with weights of a format run on instructions for bf16. `f32` and f16 keep their precision; quantised weights are
+/// unpacked to bf16 more slowly than they are multiplied without these.
 pub(super) fn applies(isa: Isa, format: Format) -> bool {
-    isa.has_bf16_unit() && format == Format::Bf16
+    isa.multiplies_bf16() && format == Format::Bf16
 }
 
 /// Rounds to the nearest bf16, ties away from zero.
@@ -38,7 +39,7 @@ pub(crate) fn rounded(x: f32) -> u16 {
     (x.to_bits().wrapping_add(0x8000) >> 16) as u16
 }
 
-/// `[M, K]` rows rounded to bf16, in tiles of up to 16 rows, step by step; rows and columns beyond M and K are zeros.
+/// `[M, K]` rows rounded to bf16, in tiles of some rows, step by step; rows and columns beyond M and K are zeros.
 #[derive(Debug, Default)]
 pub(super) struct Rounded {
     rows: usize,
@@ -49,19 +50,19 @@ pub(super) struct Rounded {
 }
 
 impl Rounded {
-    /// Rounds `x: [rows, cols]`.
-    pub fn round(&mut self, x: &[f32], rows: usize, cols: usize) {
-        (self.rows, self.steps, self.height) = (rows, cols.div_ceil(STEP), rows.min(ROWS));
-        let per_tile = self.steps * self.height;
-        let tiles = rows.div_ceil(ROWS);
+    /// Rounds `x: [rows, cols]` as products on an ISA read it: tiles of up to 16 rows for AMX, else of one.
+    pub fn round(&mut self, isa: Isa, x: &[f32], rows: usize, cols: usize) {
+        let height = if isa == Isa::Amx { rows.min(ROWS) } else { 1 };
+        (self.rows, self.steps, self.height) = (rows, cols.div_ceil(STEP), height);
+        let per_tile = self.steps * height;
+        let tiles = rows.div_ceil(height);
         self.lines.clear();
         self.lines.resize(tiles * per_tile, Line::ZERO);
         let lines = Disjoint::new(&mut self.lines);
-        let height = self.height;
         parallel_for(tiles, &|tile| {
             // SAFETY: every task owns one tile.
             let lines = unsafe { lines.part(tile * per_tile, per_tile) };
-            for (r, x) in x.chunks_exact(cols).skip(tile * ROWS).take(ROWS).enumerate() {
+            for (r, x) in x.chunks_exact(cols).skip(tile * height).take(height).enumerate() {
                 for (step, x) in x.chunks(STEP).enumerate() {
                     lines[step * height + r].0.iter_mut().zip(x).for_each(|(line, x)| *line = rounded(*x));
                 }
@@ -69,10 +70,18 @@ impl Rounded {
         });
     }
 
+    /// The pairs of columns of a row, in tiles of one.
+    #[inline(always)]
+    pub fn row(&self, row: usize) -> &[[u16; 2]] {
+        let lines = &self.lines[row * self.steps..][..self.steps];
+        // SAFETY: a line is an array of its size and has no padding.
+        unsafe { std::slice::from_raw_parts(lines.as_ptr().cast(), lines.len() * STEP / 2) }
+    }
+
     /// One step of the tile that begins with row `first`.
     #[inline(always)]
     fn step(&self, first: usize, step: usize) -> &[Line] {
-        &self.lines[(first / ROWS * self.steps + step) * self.height..][..self.height]
+        &self.lines[(first / self.height * self.steps + step) * self.height..][..self.height]
     }
 }
 
@@ -90,6 +99,9 @@ pub(super) fn multiply(isa: Isa, panels: [Option<Panel<'_>>; 2], cols: usize, ro
         // SAFETY: an `Isa` is only selected after `is_available` returned true.
         #[cfg(target_arch = "x86_64")]
         Isa::Amx => unsafe { on_amx(unpacked, panels, cols, rows, range) },
+        // SAFETY: as above.
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx512Bf16 => unsafe { bf16_pairs::multiply(panels, cols, rows, range) },
         _ => unreachable!("{isa} has no unit for bf16"),
     });
 }
@@ -203,6 +215,7 @@ mod tests {
     use super::super::output::{Output, RowEpilogue, to_be_written};
     use super::super::{pack, panel, reference};
     use super::*;
+    use crate::cpu::Numerics;
 
     /// The loops on every machine; those of a unit are compared in `tests/matmul.rs` where there is one.
     #[test]
@@ -221,7 +234,7 @@ mod tests {
             packed.iter_mut().skip(1).step_by(2).for_each(|byte| *byte &= 0xbf);
             let (first, second) = packed.split_at(panel_bytes);
             let mut rows = Rounded::default();
-            rows.round(&x, m, cols);
+            rows.round(Isa::Amx, &x, m, cols);
             let mut got = vec![f32::NAN; m * 2 * PANEL];
             let out = Output::new(to_be_written(&mut got), 2 * PANEL, None);
             // SAFETY: there is one task.
@@ -233,7 +246,7 @@ mod tests {
                     let packed = [first, second][n / PANEL];
                     let weights: Vec<f32> =
                         (0..cols).map(|col| panel::weight(Format::Bf16, packed, n % PANEL, col)).collect();
-                    let want = reference::dot_bf16(x, &weights);
+                    let want = reference::dot_bf16(Numerics::Bf16Tiles, x, &weights);
                     let got = got[row * 2 * PANEL + n];
                     assert_eq!(got.to_bits(), want.to_bits(), "{m}x{cols}, row {row}, output {n}");
                 }

@@ -310,7 +310,7 @@ impl Matrix {
     /// thread should get several tasks, so that all finish together.
     fn panels_at_once(&self, isa: Isa, m: usize, panels: usize) -> usize {
         let panel_bytes = self.bytes().div_ceil(panels.max(1)).max(1);
-        let together = if isa.has_bf16_unit() { 2 } else { 1 };
+        let together = if isa.multiplies_bf16() { 2 } else { 1 };
         (RUN_BYTES / (panel_bytes * m.max(1)))
             .min(panels / (TASKS_PER_THREAD * threads()))
             .max(1)
@@ -379,7 +379,7 @@ impl Left {
         mut formats: impl Iterator<Item = Format> + Clone,
     ) -> Rows<'a> {
         if formats.clone().any(|format| bf16::applies(isa, format)) {
-            self.rounded.round(x, rows, cols);
+            self.rounded.round(isa, x, rows, cols);
         }
         if formats.any(|format| !format.is_dense() && !bf16::applies(isa, format)) {
             self.quantised.quantise(isa, x, rows, cols);

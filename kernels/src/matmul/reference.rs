@@ -1,7 +1,7 @@
 //! The product in plain loops, directly from the file's bytes. Normative: every ISA must give these bits.
 
 use super::{Activations, Format};
-use crate::cpu::Isa;
+use crate::cpu::{Isa, Numerics};
 
 /// `out[m][n] = Σ_k x[m][k] · w[n][k]` for `x: [M, K]`, `rows` the N rows of `w` as their file holds them.
 pub fn multiply(format: Format, rows: &[&[u8]], x: &[f32], cols: usize) -> Vec<f32> {
@@ -54,10 +54,28 @@ fn multiply_dense(format: Format, rows: &[&[u8]], x: &[f32], cols: usize) -> Vec
     out
 }
 
-/// One product with bf16 weights, as `f32`, under [`Numerics::Native`](crate::cpu::Numerics::Native).
-pub fn dot_bf16(x: &[f32], weights: &[f32]) -> f32 {
-    let normal = |x: f32| if x.is_subnormal() { 0f32.copysign(x) } else { x };
-    let rounded = |x: f32| normal(f32::from_bits(u32::from(super::rounded(x)) << 16));
+/// One product with bf16 weights, as `f32`.
+pub fn dot_bf16(numerics: Numerics, x: &[f32], weights: &[f32]) -> f32 {
+    match numerics {
+        Numerics::Portable => x.iter().zip(weights).fold(0f32, |sum, (x, w)| x.mul_add(*w, sum)),
+        Numerics::Bf16Pairs => dot_in_pairs(x, weights),
+        Numerics::Bf16Tiles => dot_in_tiles(x, weights),
+    }
+}
+
+/// As AVX512-BF16.
+pub(super) fn dot_in_pairs(x: &[f32], weights: &[f32]) -> f32 {
+    let mut sum = 0f32;
+    for (x, weights) in x.chunks(2).zip(weights.chunks(2)) {
+        for (x, w) in x.iter().zip(weights).rev() {
+            sum = normal(rounded(*x).mul_add(rounded(*w), sum));
+        }
+    }
+    sum
+}
+
+/// As AMX.
+fn dot_in_tiles(x: &[f32], weights: &[f32]) -> f32 {
     let mut sum = 0f32;
     for (x, weights) in x.chunks(32).zip(weights.chunks(32)) {
         let mut chains = [0f32; 2];
@@ -67,4 +85,14 @@ pub fn dot_bf16(x: &[f32], weights: &[f32]) -> f32 {
         sum = normal(normal(chains[0] + chains[1]) + sum);
     }
     sum
+}
+
+/// Zero instead of a subnormal number.
+fn normal(x: f32) -> f32 {
+    if x.is_subnormal() { 0f32.copysign(x) } else { x }
+}
+
+/// To bf16.
+fn rounded(x: f32) -> f32 {
+    normal(f32::from_bits(u32::from(super::rounded(x)) << 16))
 }

@@ -9,6 +9,7 @@ mod avx2;
 mod avx512;
 #[cfg(target_arch = "aarch64")]
 mod neon;
+pub(crate) mod pairs;
 mod plain;
 
 use half::f16;
@@ -19,6 +20,9 @@ pub(crate) use avx2::Avx2;
 pub(crate) use avx512::Avx512;
 #[cfg(target_arch = "aarch64")]
 pub(crate) use neon::Neon;
+#[cfg(target_arch = "x86_64")]
+pub(crate) use pairs::Bf16Dots;
+pub(crate) use pairs::{PairSums, Widened};
 pub(crate) use plain::Plain;
 
 use crate::cpu::Isa;
