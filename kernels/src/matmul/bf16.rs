@@ -12,6 +12,7 @@ use super::output::Columns;
 use super::{Format, PANEL};
 use crate::bf16_unit::{self, Bf16Unit, Line, ROWS, Right, STEP, Sums};
 use crate::cpu::Isa;
+use crate::per_isa::per_isa;
 use crate::pool::{Disjoint, parallel_for};
 use crate::simd::{self, SimdF32x16, prefetch};
 
@@ -39,7 +40,7 @@ pub(crate) fn rounded(x: f32) -> u16 {
     (x.to_bits().wrapping_add(0x8000) >> 16) as u16
 }
 
-/// `[M, K]` rows rounded to bf16, in tiles of some rows, step by step; rows and columns beyond M and K are zeros.
+/// `[M, K]` rows rounded to bf16, in tiles of some rows, step by step; columns beyond K are zeros.
 #[derive(Debug, Default)]
 pub(super) struct Rounded {
     rows: usize,
@@ -56,16 +57,15 @@ impl Rounded {
         (self.rows, self.steps, self.height) = (rows, cols.div_ceil(STEP), height);
         let per_tile = self.steps * height;
         let tiles = rows.div_ceil(height);
-        self.lines.clear();
-        self.lines.resize(tiles * per_tile, Line::ZERO);
+        if self.lines.len() < tiles * per_tile {
+            self.lines.resize(tiles * per_tile, Line::ZERO);
+        }
         let lines = Disjoint::new(&mut self.lines);
         parallel_for(tiles, &|tile| {
             // SAFETY: every task owns one tile.
             let lines = unsafe { lines.part(tile * per_tile, per_tile) };
             for (r, x) in x.chunks_exact(cols).skip(tile * height).take(height).enumerate() {
-                for (step, x) in x.chunks(STEP).enumerate() {
-                    lines[step * height + r].0.iter_mut().zip(x).for_each(|(line, x)| *line = rounded(*x));
-                }
+                round_row(isa, x, &mut lines[r..], height);
             }
         });
     }
@@ -82,6 +82,19 @@ impl Rounded {
     #[inline(always)]
     fn step(&self, first: usize, step: usize) -> &[Line] {
         &self.lines[(first / self.height * self.steps + step) * self.height..][..self.height]
+    }
+}
+
+per_isa! {
+    /// Writes a row into every `stride`th line.
+    fn round_row(isa, x: &[f32], lines: &mut [Line], stride: usize) = round_into;
+}
+
+#[inline(always)]
+fn round_into(x: &[f32], lines: &mut [Line], stride: usize) {
+    for (line, x) in lines.iter_mut().step_by(stride).zip(x.chunks(STEP)) {
+        line.0.iter_mut().zip(x).for_each(|(line, x)| *line = rounded(*x));
+        line.0[x.len()..].fill(0);
     }
 }
 
