@@ -261,9 +261,9 @@ pub struct Speed {
     /// to 32B)
     #[arg(long, default_value_t = Preset::Workstation, value_name = "CLASS")]
     pub preset: Preset,
-    /// How long answers of decode are drawn: agents (temperature 0.3), chat (temperature 0.8, top_p 0.95), greedy. The other
-    /// workloads are drawn as the agents do
-    #[arg(long, value_name = "WAY,...", value_delimiter = ',', default_values_t = Decoding::ALL)]
+    /// How long answers of decode are drawn: agents (temperature 0.3), chat (temperature 0.8, top_p 0.95), penalties
+    /// (as chat, with penalties), greedy. The other workloads are drawn as the agents do
+    #[arg(long, value_name = "WAY,...", value_delimiter = ',', default_values_t = Decoding::DEFAULT)]
     pub decoding: Vec<Decoding>,
     #[command(flatten)]
     pub models: ModelFlags,
@@ -307,8 +307,9 @@ pub struct ServeBench {
     /// Concurrent clients [default: 1,8,32; with --load 64]
     #[arg(long, value_name = "N,...", value_delimiter = ',', value_parser = at_least_one)]
     pub clients: Vec<usize>,
-    /// How answers are drawn: agents (temperature 0.3), chat (temperature 0.8, top_p 0.95), greedy; a load test is greedy
-    #[arg(long, value_name = "WAY,...", value_delimiter = ',', default_values_t = Decoding::ALL)]
+    /// How answers are drawn: agents (temperature 0.3), chat (temperature 0.8, top_p 0.95), penalties (as chat,
+    /// with penalties), greedy; a load test is greedy
+    #[arg(long, value_name = "WAY,...", value_delimiter = ',', default_values_t = Decoding::DEFAULT)]
     pub decoding: Vec<Decoding>,
     /// Seconds for which clients send requests [default: 20; with --load 120, with --soak 1800]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]

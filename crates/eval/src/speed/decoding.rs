@@ -14,18 +14,27 @@ pub enum Decoding {
     Agents,
     /// Temperature 0.8 and top_p 0.95: usual for chats.
     Chat,
+    /// As chat, with repetition, frequency and presence penalties.
+    Penalties,
     Greedy,
 }
 
 impl Decoding {
-    /// All of them; the first is for workloads that are measured once.
-    pub const ALL: [Decoding; 3] = [Decoding::Agents, Decoding::Chat, Decoding::Greedy];
+    const ALL: [Decoding; 4] = [Decoding::Agents, Decoding::Chat, Decoding::Penalties, Decoding::Greedy];
+    /// Those that are measured unless others are named.
+    pub const DEFAULT: [Decoding; 3] = [Decoding::Agents, Decoding::Chat, Decoding::Greedy];
 
     /// The options of a call; every seed gives other answers.
     pub(super) fn sampling(self, seed: u64) -> Sampling {
         match self {
             Decoding::Agents => Sampling::at(0.3, seed),
             Decoding::Chat => Sampling { top_p: 0.95, ..Sampling::at(0.8, seed) },
+            Decoding::Penalties => Sampling {
+                repetition_penalty: 1.1,
+                frequency_penalty: 0.1,
+                presence_penalty: 0.1,
+                ..Decoding::Chat.sampling(seed)
+            },
             Decoding::Greedy => Sampling::GREEDY,
         }
     }
@@ -35,6 +44,7 @@ impl Decoding {
         match self {
             Decoding::Agents => "T 0.3",
             Decoding::Chat => "T 0.8 top_p 0.95",
+            Decoding::Penalties => "T 0.8 top_p 0.95 with penalties",
             Decoding::Greedy => "greedy",
         }
     }
@@ -43,6 +53,7 @@ impl Decoding {
         match self {
             Decoding::Agents => "agents",
             Decoding::Chat => "chat",
+            Decoding::Penalties => "penalties",
             Decoding::Greedy => "greedy",
         }
     }
@@ -55,6 +66,13 @@ pub(super) fn put(sampling: &Sampling, body: &mut Value) {
     body["top_p"] = json!(sampling.top_p);
     body["top_k"] = json!(sampling.top_k);
     body["min_p"] = json!(sampling.min_p);
+    body["frequency_penalty"] = json!(sampling.frequency_penalty);
+    body["presence_penalty"] = json!(sampling.presence_penalty);
+    if sampling.repetition_penalty != 1.0 {
+        // memlocal's and vLLM's name, and llama-server's.
+        body["repetition_penalty"] = json!(sampling.repetition_penalty);
+        body["repeat_penalty"] = json!(sampling.repetition_penalty);
+    }
     body["seed"] = json!(sampling.seed & i64::MAX.cast_unsigned());
 }
 
