@@ -103,7 +103,9 @@ fn gradients_with_rounded_weights_are_near_those_in_f32() {
     let difference: Vec<f32> = full.iter().zip(&rounded).map(|(full, rounded)| full - rounded).collect();
     assert!((loss - rounded_loss).abs() < 0.01 * loss, "{rounded_loss}, want {loss}");
     let error = norm(&difference) / norm(&full);
-    assert!(error > 0.0 && error < 0.02, "{error}");
+    // Where rows are rounded as well as weights, the errors of both add up as independent ones do.
+    let bound = if kernels::cpu::active_isa().multiplies_bf16() { 0.02 * std::f32::consts::SQRT_2 } else { 0.02 };
+    assert!(error > 0.0 && error < bound, "{error}");
     assert!(network.with_arithmetic(Arithmetic::Plain).is_err());
 }
 
