@@ -27,15 +27,19 @@ pub(crate) fn amx_is_exact() -> bool {
     *EXACT.get_or_init(|| Amx::is_available() && example::<Amx>() == example::<Plain>())
 }
 
-/// Sums over two steps of numbers of several magnitudes and both signs, the smallest below `f32`'s normal range.
+/// The bits of a number of a self-test: of several magnitudes and both signs; products of the smallest are below `f32`'s normal
+/// range.
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn example_number(at: usize) -> u16 {
+    let mixed = (at as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20;
+    let exponent = if at.is_multiple_of(7) { 40 } else { 118 + mixed % 16 };
+    ((mixed & 0x807f) | (exponent << 7)) as u16
+}
+
+/// Sums over two steps of such numbers.
 #[cfg(target_arch = "x86_64")]
 fn example<U: Bf16Unit>() -> [u32; ROWS * 16] {
-    let bits = |at: usize| {
-        let mixed = (at as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20;
-        let exponent = if at.is_multiple_of(7) { 40 } else { 118 + mixed % 16 };
-        ((mixed & 0x807f) | (exponent << 7)) as u16
-    };
-    let line = |from: usize| Line(std::array::from_fn(|i| bits(STEP * from + i)));
+    let line = |from: usize| Line(std::array::from_fn(|i| example_number(STEP * from + i)));
     let mut unit = U::new(ROWS);
     unit.clear();
     for step in 0..2 {

@@ -224,47 +224,63 @@ fn interleave<L: SimdF32x16>(packed: &[u8], cols: usize, step: usize, out: &mut 
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::super::output::{Output, RowEpilogue, to_be_written};
     use super::super::{pack, panel, reference};
     use super::*;
-    use crate::cpu::Numerics;
 
-    /// The loops on every machine; those of a unit are compared in `tests/matmul.rs` where there is one.
-    #[test]
-    fn loops_give_the_contract_for_every_shape() {
-        let mut unpacked = Vec::new();
+    /// Compares products of `shapes` (columns, rows) with the reference of an ISA. `exponent` limits the upper bytes of the weights.
+    pub fn check_loops(
+        isa: Isa,
+        shapes: &[(usize, usize)],
+        exponent: impl Fn(u8) -> u8,
+        mut multiply: impl FnMut([Panel<'_>; 2], usize, &Rounded, Range<usize>),
+    ) {
         let mut state = 1u64;
         let mut random = || {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             (state >> 33) as u32
         };
-        for (cols, m) in [(256usize, 16usize), (32, 1), (96, 5), (50, 3), (51, 20), (1280, 40), (256, 80)] {
+        for (cols, m) in shapes.iter().copied() {
             let x: Vec<f32> = (0..m * cols).map(|_| random() as f32 / 2f32.powi(30) - 1.0).collect();
             let panel_bytes = pack::panel_bytes(Format::Bf16, cols);
             let mut packed: Vec<u8> = (0..2 * panel_bytes).map(|_| random() as u8).collect();
-            // Neither infinite nor NaN.
-            packed.iter_mut().skip(1).step_by(2).for_each(|byte| *byte &= 0xbf);
+            packed.iter_mut().skip(1).step_by(2).for_each(|byte| *byte = exponent(*byte));
             let (first, second) = packed.split_at(panel_bytes);
             let mut rows = Rounded::default();
-            rows.round(Isa::Amx, &x, m, cols);
+            rows.round(isa, &x, m, cols);
             let mut got = vec![f32::NAN; m * 2 * PANEL];
             let out = Output::new(to_be_written(&mut got), 2 * PANEL, None);
             // SAFETY: there is one task.
             let [a, b] = [0, PANEL].map(|first| unsafe { out.columns(first, PANEL, RowEpilogue::None) });
-            let panels = [Some(Panel { packed: first, out: a }), Some(Panel { packed: second, out: b })];
-            multiply_panels::<simd::Plain, bf16_unit::Plain>(&mut unpacked, panels, cols, &rows, 0..m);
+            multiply([Panel { packed: first, out: a }, Panel { packed: second, out: b }], cols, &rows, 0..m);
             for (row, x) in x.chunks_exact(cols).enumerate() {
                 for n in 0..2 * PANEL {
                     let packed = [first, second][n / PANEL];
                     let weights: Vec<f32> =
                         (0..cols).map(|col| panel::weight(Format::Bf16, packed, n % PANEL, col)).collect();
-                    let want = reference::dot_bf16(Numerics::Bf16Tiles, x, &weights);
+                    let want = reference::dot_bf16(isa.numerics(), x, &weights);
                     let got = got[row * 2 * PANEL + n];
                     assert_eq!(got.to_bits(), want.to_bits(), "{m}x{cols}, row {row}, output {n}");
                 }
             }
         }
+    }
+
+    /// The loops on every machine; those of a unit are compared in `tests/matmul.rs` where there is one.
+    #[test]
+    fn loops_give_the_contract_for_every_shape() {
+        let mut unpacked = Vec::new();
+        let shapes = [(256, 16), (32, 1), (96, 5), (50, 3), (51, 20), (1280, 40), (256, 80)];
+        // Neither infinite nor NaN.
+        check_loops(
+            Isa::Amx,
+            &shapes,
+            |byte| byte & 0xbf,
+            |panels, cols, rows, range| {
+                multiply_panels::<simd::Plain, bf16_unit::Plain>(&mut unpacked, panels.map(Some), cols, rows, range);
+            },
+        );
     }
 
     #[test]

@@ -1,12 +1,14 @@
 //! Products with bf16 weights by AVX512-BF16: of each pair of columns, [`PairSums`] adds the second and then the first.
 //!
-//! Weights are interleaved in registers on the way to the product, which costs two instructions for the 24 products of a tile.
+//! Weights are interleaved in registers on the way to the product, which costs two instructions for the 16 products of a tile.
 //! Subnormal operands and results count as zero (Intel SDM volume 2, VDPBF16PS; the same on AMD).
 
 use std::ops::Range;
 
 use super::PANEL;
 use super::bf16::{Panel, Rounded};
+#[cfg(target_arch = "x86_64")]
+use crate::bf16_unit::example_number;
 use crate::simd::{PairSums, SimdF32x16, prefetch};
 
 /// Prefetch distance in bytes of weights.
@@ -29,13 +31,9 @@ pub(crate) fn is_exact() -> bool {
 #[cfg(target_arch = "x86_64")]
 fn agrees() -> bool {
     const COLUMNS: usize = 200;
-    let number = |at: usize| {
-        let mixed = (at as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20;
-        let exponent = if at.is_multiple_of(7) { 40 } else { 118 + mixed % 16 };
-        ((mixed & 0x807f) | (exponent << 7)) as u16
-    };
-    let row: [u16; COLUMNS] = std::array::from_fn(number);
-    let weights: [[u16; PANEL]; COLUMNS] = std::array::from_fn(|k| std::array::from_fn(|n| number(PANEL * k + n + 7)));
+    let row: [u16; COLUMNS] = std::array::from_fn(example_number);
+    let weights: [[u16; PANEL]; COLUMNS] =
+        std::array::from_fn(|k| std::array::from_fn(|n| example_number(PANEL * k + n + 7)));
     // SAFETY: the processor has these instructions.
     let sums = unsafe { example(&row, &weights) };
     let float = |bits: u16| f32::from_bits(u32::from(bits) << 16);
@@ -166,50 +164,25 @@ fn both([first, second]: &[u16; 2]) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::output::{Output, RowEpilogue, to_be_written};
-    use super::super::{Format, pack, panel, reference};
+    use super::super::bf16::tests::check_loops;
     use super::*;
-    use crate::cpu::{Isa, Numerics};
+    use crate::cpu::Isa;
     use crate::simd;
 
     /// The loops on every machine; those with the instructions are compared in `tests/matmul.rs` where the processor has them.
     #[test]
     fn loops_give_the_contract_for_every_shape() {
-        let mut state = 1u64;
-        let mut random = || {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (state >> 33) as u32
-        };
-        for (cols, m) in [(256usize, 8usize), (32, 1), (96, 5), (50, 3), (51, 2), (1280, 20), (1, 17)] {
-            let x: Vec<f32> = (0..m * cols).map(|_| random() as f32 / 2f32.powi(30) - 1.0).collect();
-            let panel_bytes = pack::panel_bytes(Format::Bf16, cols);
-            let mut packed: Vec<u8> = (0..2 * panel_bytes).map(|_| random() as u8).collect();
-            // Of magnitudes from 2^-63 to 2^2, so that no sum is subnormal.
-            packed.iter_mut().skip(1).step_by(2).for_each(|byte| *byte = *byte & 0x9f | 0x20);
-            let (first, second) = packed.split_at(panel_bytes);
-            let mut rows = Rounded::default();
-            rows.round(Isa::Avx512Bf16, &x, m, cols);
-            for together in [true, false] {
-                let mut got = vec![f32::NAN; m * 2 * PANEL];
-                let out = Output::new(to_be_written(&mut got), 2 * PANEL, None);
-                // SAFETY: there is one task.
-                let [a, b] = [0, PANEL].map(|first| unsafe { out.columns(first, PANEL, RowEpilogue::None) });
-                let (a, b) = (Some(Panel { packed: first, out: a }), Some(Panel { packed: second, out: b }));
-                let passes = if together { vec![[a, b]] } else { vec![[a, None], [b, None]] };
-                for panels in passes {
-                    multiply_panels::<simd::Plain, simd::Widened<simd::Plain>>(panels, cols, &rows, 0..m);
-                }
-                for (row, x) in x.chunks_exact(cols).enumerate() {
-                    for n in 0..2 * PANEL {
-                        let packed = [first, second][n / PANEL];
-                        let weights: Vec<f32> =
-                            (0..cols).map(|col| panel::weight(Format::Bf16, packed, n % PANEL, col)).collect();
-                        let want = reference::dot_bf16(Numerics::Bf16Pairs, x, &weights);
-                        let got = got[row * 2 * PANEL + n];
-                        assert_eq!(got.to_bits(), want.to_bits(), "{m}x{cols}, row {row}, output {n}");
-                    }
-                }
+        let shapes = [(256, 8), (32, 1), (96, 5), (50, 3), (51, 2), (1280, 20), (1, 17)];
+        // Of magnitudes from 2^-63 to 2^2, so that no sum is subnormal.
+        let exponent = |byte| byte & 0x9f | 0x20;
+        check_loops(Isa::Avx512Bf16, &shapes, exponent, |panels, cols, rows, range| {
+            multiply_panels::<simd::Plain, simd::Widened<simd::Plain>>(panels.map(Some), cols, rows, range);
+        });
+        check_loops(Isa::Avx512Bf16, &shapes, exponent, |panels, cols, rows, range| {
+            for panel in panels {
+                let panels = [Some(panel), None];
+                multiply_panels::<simd::Plain, simd::Widened<simd::Plain>>(panels, cols, rows, range.clone());
             }
-        }
+        });
     }
 }

@@ -48,16 +48,20 @@ fn multiply_dense(format: Format, rows: &[&[u8]], x: &[f32], cols: usize) -> Vec
     for (n, row) in rows.iter().enumerate() {
         format.dequantise(row, &mut weights);
         for (m, x) in x.chunks_exact(cols).enumerate() {
-            out[m * rows.len() + n] = x.iter().zip(&weights).fold(0f32, |sum, (x, w)| x.mul_add(*w, sum));
+            out[m * rows.len() + n] = dot_dense(x, &weights);
         }
     }
     out
 }
 
+fn dot_dense(x: &[f32], weights: &[f32]) -> f32 {
+    x.iter().zip(weights).fold(0f32, |sum, (x, w)| x.mul_add(*w, sum))
+}
+
 /// One product with bf16 weights, as `f32`.
 pub fn dot_bf16(numerics: Numerics, x: &[f32], weights: &[f32]) -> f32 {
     match numerics {
-        Numerics::Portable => x.iter().zip(weights).fold(0f32, |sum, (x, w)| x.mul_add(*w, sum)),
+        Numerics::Portable => dot_dense(x, weights),
         Numerics::Bf16Pairs => dot_in_pairs(x, weights),
         Numerics::Bf16Tiles => dot_in_tiles(x, weights),
     }
