@@ -1,6 +1,7 @@
 //! PostgreSQL with pgvector: the server for corpora that several processes share (see shared/).
 
 use std::fmt;
+use std::net::IpAddr;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,9 +43,7 @@ impl Postgres {
             config.application_name(&signature());
         }
         let local = |host: &Host| match host {
-            Host::Tcp(name) => {
-                name == "localhost" || name.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
-            }
+            Host::Tcp(name) => name == "localhost" || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback()),
             Host::Unix(_) => true,
         };
         let named = |host: &Host| match host {
@@ -52,9 +51,14 @@ impl Postgres {
             Host::Tcp(name) => name.rsplit('@').next().unwrap_or_default().to_owned(),
             Host::Unix(path) => path.display().to_string(),
         };
-        let hosts = config.get_hosts();
-        let place = hosts.iter().map(named).collect::<Vec<_>>().join(",");
-        let is_local = hosts.iter().all(local);
+        // A connection goes to `hostaddr` where it is given, whatever `host` names.
+        let (hosts, addresses) = (config.get_hosts(), config.get_hostaddrs());
+        if hosts.is_empty() && addresses.is_empty() {
+            return Err(Error::Address { problem: "no host is given".into() });
+        }
+        let places = hosts.iter().map(named).chain(addresses.iter().map(ToString::to_string));
+        let place = places.collect::<Vec<_>>().join(",");
+        let is_local = hosts.iter().all(local) && addresses.iter().all(IpAddr::is_loopback);
         let readers = Arc::new(Session::new(config.clone(), &place)?);
         Ok(Arc::new(Postgres { config, place, is_local, readers }))
     }
@@ -112,5 +116,10 @@ mod tests {
         check("host=/run/postgresql dbname=memory", Some(("/run/postgresql", true)));
         check("postgres://ann:sec@ret@10.0.0.5/memory", Some(("10.0.0.5", false)));
         check("postgres://h:port/memory", None);
+        let other = "host=localhost hostaddr=198.51.100.7 dbname=memory";
+        check(other, Some(("localhost,198.51.100.7", false)));
+        check("hostaddr=198.51.100.7 dbname=memory", Some(("198.51.100.7", false)));
+        check("hostaddr=127.0.0.1 dbname=memory", Some(("127.0.0.1", true)));
+        check("dbname=memory", None);
     }
 }
