@@ -1,5 +1,6 @@
 //! `memlocal ingest --watch` and `--delete`: a corpus follows its folders.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
@@ -100,7 +101,7 @@ fn conversation_of(document: &str, file: &str) -> bool {
 }
 
 fn is_gone(document: &str, documents: &Documents) -> bool {
-    if Path::new(document).exists() || documents.paths.contains(document) {
+    if may_exist(Path::new(document)) || documents.paths.contains(document) {
         return false;
     }
     if documents.read.iter().any(|file| conversation_of(document, file)) {
@@ -109,4 +110,24 @@ fn is_gone(document: &str, documents: &Documents) -> bool {
     // A conversation stays as long as its file is there and was not read again.
     let ends = document.match_indices('#').map(|(end, _)| end);
     !ends.into_iter().any(|end| Path::new(&document[..end]).is_file())
+}
+
+/// False only if there is no such file: one that cannot be looked at, as in a folder without permission, may still exist.
+fn may_exist(path: &Path) -> bool {
+    path.try_exists().unwrap_or_else(|error| error.kind() != io::ErrorKind::NotADirectory)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_cannot_be_looked_at_may_exist() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("a.txt");
+        std::fs::write(&file, "text").unwrap();
+        assert!(may_exist(&file) && !may_exist(&folder.path().join("b.txt")));
+        assert!(!may_exist(&file.join("b.txt")), "its folder is a file now");
+        assert!(may_exist(&folder.path().join("x".repeat(5000))), "looking at it fails");
+    }
 }
