@@ -163,8 +163,9 @@ fn row(listing: Listing) -> Vec<String> {
 }
 
 fn document_text(corpus: &Corpus, path: &Path) -> Result<String> {
-    let absolute = absolute(path);
-    match corpus.document_at(&absolute.display().to_string())? {
+    // Documents that a server received have plain names.
+    let named = corpus.document_at(&path.to_string_lossy())?;
+    match named.map_or_else(|| corpus.document_at(&absolute(path).display().to_string()), |found| Ok(Some(found)))? {
         Some(document) => Ok(corpus.document_text(document.id)?),
         None => Err(refusal(
             format!("{} is not a document of this corpus", path.display()),
