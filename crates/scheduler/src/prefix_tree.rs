@@ -113,6 +113,11 @@ impl PrefixTree {
         (*self.node(id).tokens == *tokens).then_some(id)
     }
 
+    /// Whether the keys and values of a page are computed.
+    pub(crate) fn is_ready(&self, id: NodeId) -> bool {
+        self.node(id).fill == Fill::Ready
+    }
+
     /// The ready child of `parent` that agrees longest with `tokens`, and for how many.
     pub(crate) fn nearest_child(&self, parent: Parent, tokens: &[u32]) -> Option<(NodeId, usize)> {
         let ready = self.children(parent)?.values().filter(|id| self.node(**id).fill == Fill::Ready);

@@ -62,6 +62,11 @@ impl Scheduler {
                 continue;
             };
             if let Some(known) = self.tree.child(parent, &page.tokens) {
+                // A page that is not computed yet goes with its sequence, which would leave pages below it without a parent.
+                if !self.tree.is_ready(known) {
+                    nodes.push(None);
+                    continue;
+                }
                 self.tree.hold(known);
                 nodes.push(Some(known));
                 continue;

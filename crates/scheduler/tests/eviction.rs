@@ -210,3 +210,20 @@ fn saved_prefixes_are_found_by_another_scheduler() {
     assert_eq!(fourth.scheduler.restore(ONE, &saved, |_, _| Ok::<(), ()>(())), Ok(3));
     fourth.scheduler.check_integrity().unwrap();
 }
+
+#[test]
+fn nothing_is_restored_below_a_page_that_is_not_computed_yet() {
+    let config = Config { pages: 40, step_tokens: PAGE_TOKENS, max_running: 1 };
+    let mut machine = Machine { scheduler: Scheduler::new(config), calls: 0 };
+    let prompt = on_trunk(1, 3, 0);
+    machine.submit(prompt.clone(), 3 * PAGE_TOKENS, None);
+    let step = machine.scheduler.step(usize::MAX);
+    step.work.iter().for_each(|work| machine.scheduler.commit(work));
+    let page = |at: usize, tokens: &[u32]| SavedPage { parent: at.checked_sub(1), tokens: tokens.into() };
+    let mut saved: Vec<SavedPage> =
+        prompt.chunks(PAGE_TOKENS).take(2).enumerate().map(|(at, tokens)| page(at, tokens)).collect();
+    saved.push(page(2, &[7; PAGE_TOKENS]));
+    assert_eq!(machine.scheduler.restore(ONE, &saved, |_, _| Ok::<(), ()>(())), Ok(0));
+    machine.scheduler.finish(SequenceId(1));
+    machine.scheduler.check_integrity().unwrap();
+}
