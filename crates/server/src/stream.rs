@@ -130,14 +130,18 @@ fn response(framing: Framing, body: Body) -> Response {
     ([(header::CONTENT_TYPE, kind), (header::CACHE_CONTROL, "no-cache")], body).into_response()
 }
 
-/// An aborted response ends with an error, so that no client takes it for complete.
+/// An aborted response ends with an error, so that no client takes it for complete. Lines are not kept alive: Ollama's clients
+/// parse each as JSON, blank ones too.
 fn pieces(receiver: Receiver<Piece>, framing: Framing) -> impl futures_util::Stream<Item = Result<Bytes>> {
     stream::unfold(receiver, move |mut receiver| async move {
-        let bytes = match (timeout(KEEP_ALIVE_INTERVAL, receiver.recv()).await, framing) {
-            (Ok(Some(piece)), _) => to_bytes(piece, framing)?,
-            (Ok(None), _) => return Some((Err(ServerError::Worker("the response was aborted".into())), receiver)),
-            (Err(_), Framing::Events) => Bytes::from_static(b": keep-alive\n\n"),
-            (Err(_), Framing::Lines) => Bytes::from_static(b"\n"),
+        let piece = match framing {
+            Framing::Events => timeout(KEEP_ALIVE_INTERVAL, receiver.recv()).await,
+            Framing::Lines => Ok(receiver.recv().await),
+        };
+        let bytes = match piece {
+            Ok(Some(piece)) => to_bytes(piece, framing)?,
+            Ok(None) => return Some((Err(ServerError::Worker("the response was aborted".into())), receiver)),
+            Err(_) => Bytes::from_static(b": keep-alive\n\n"),
         };
         Some((Ok(bytes), receiver))
     })

@@ -289,6 +289,7 @@ fn vectors_are_truncated_and_shortened_as_by_ollama() {
     assert_eq!(sizes(&embed(json!({ "input": "a", "dimensions": 3, "model": "letters:latest" })).json()), [3]);
     assert_eq!(sizes(&embed(json!({ "input": "" })).json()), [0; 0]);
     assert_eq!(sizes(&embed(json!({ "input": [] })).json()), [0; 0]);
+    embed(json!({ "input": vec!["a"; 2049] })).refused_plainly(400);
     let long = "b ".repeat(70);
     let cut = embed(json!({ "input": [long, "a"], "options": { "num_ctx": 9 }, "keep_alive": "5m" }));
     assert_eq!(cut.json()["prompt_eval_count"], 65);

@@ -12,9 +12,9 @@ use utoipa::ToSchema;
 use super::options::Options;
 use crate::admission::AdmittedJson;
 use crate::app::App;
-use crate::error::Result;
+use crate::error::{Result, ServerError};
 use crate::openai::params::OneOrMany;
-use crate::openai::{at_most, shorten};
+use crate::openai::{MAX_TEXTS, at_most, shorten};
 use crate::warnings::Warnings;
 
 #[derive(Debug, Deserialize, ToSchema)]
@@ -62,6 +62,10 @@ pub(super) async fn embed(
         Some(OneOrMany::One(text)) if text.is_empty() => Vec::new(),
         input => input.map_or_else(Vec::new, OneOrMany::into_vec),
     };
+    if texts.len() > MAX_TEXTS {
+        let message = format!("`input` takes at most {MAX_TEXTS} texts and has {}", texts.len());
+        return Err(ServerError::invalid(message, "input"));
+    }
     shorten(&mut vec![0.0; app.embedder.dims()], request.dimensions.filter(|wanted| *wanted > 0))?;
     let (vectors, tokens) =
         vectors(&app, texts, request.truncate.unwrap_or(true), request.dimensions, &warnings).await?;

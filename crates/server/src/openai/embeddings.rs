@@ -78,8 +78,8 @@ enum Encoding {
     Base64,
 }
 
-/// OpenAI's limit.
-const MAX_TEXTS: usize = 2048;
+/// OpenAI's limit on the texts of a request.
+pub(crate) const MAX_TEXTS: usize = 2048;
 
 /// Maximum token vectors held at once; a single text may exceed it.
 pub(super) const MAX_VECTORS: usize = 16_384;

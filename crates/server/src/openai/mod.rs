@@ -23,7 +23,7 @@ mod vector_stores;
 
 pub(crate) use batches::resume as resume_batches;
 pub(crate) use chat::closing_reason;
-pub(crate) use embeddings::{at_most, shorten};
+pub(crate) use embeddings::{MAX_TEXTS, at_most, shorten};
 pub(crate) use logprobs::entries as logprob_entries;
 pub(crate) use models::{loadable, names};
 
