@@ -279,7 +279,7 @@ impl Generation {
                     drawn => drawn?,
                 };
                 let Some(grammar) = &mut self.grammar else { return Ok(Some(token)) };
-                if token == grammar.eos() {
+                if grammar.is_end(token) {
                     return Ok(None);
                 }
                 if left == 0 {

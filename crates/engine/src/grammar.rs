@@ -26,7 +26,6 @@ pub struct Grammar {
     /// Length of the white-space run at the end of the accepted text, and its maximum; 0 for no limit.
     run: usize,
     max_whitespace: usize,
-    eos: u32,
     /// Tokens of the shortest reply.
     shortest: usize,
     /// Judges what the grammar does not enforce.
@@ -54,7 +53,7 @@ const COMPILE_EFFORT: Effort = Effort { tries: 10_000 };
 const TOKEN_EFFORT: Effort = Effort { tries: 1_000 };
 
 impl Grammar {
-    /// The state before the first token; `eos` ends a complete reply.
+    /// The state before the first token.
     ///
     /// # Errors
     /// If no completion has been found.
@@ -63,7 +62,6 @@ impl Grammar {
         closer: Arc<Closer>,
         env: Arc<TokenEnv>,
         whitespace: Arc<Whitespace>,
-        eos: u32,
     ) -> Result<Grammar, String> {
         let mut grammar = Grammar {
             matcher,
@@ -73,7 +71,6 @@ impl Grammar {
             whitespace,
             run: 0,
             max_whitespace: 0,
-            eos,
             shortest: 0,
             check: None,
             text: Vec::new(),
@@ -110,9 +107,9 @@ impl Grammar {
         self.shortest
     }
 
-    /// The token that ends a reply which could continue.
-    pub fn eos(&self) -> u32 {
-        self.eos
+    /// True for a token that ends a reply which could continue.
+    pub fn is_end(&self, token: u32) -> bool {
+        self.env.tok_trie().eos_tokens().contains(&token)
     }
 
     /// True if tokens that the mask allows may prove [`Acceptance::Invalid`]: another must then be drawn.
@@ -126,7 +123,8 @@ impl Grammar {
     /// If the grammar has failed and no completion has been found; the reply must then be aborted.
     pub fn mask(&mut self) -> Result<SimpleVob, String> {
         if let Some(rest) = &self.rest {
-            return Ok(self.env.tok_trie().singleton_token_set(rest.last().copied().unwrap_or(self.eos)));
+            let trie = self.env.tok_trie();
+            return Ok(rest.last().map_or_else(|| trie.eos_token_set(), |token| trie.singleton_token_set(*token)));
         }
         let mut mask = match self.matcher.compute_mask_or_eos() {
             Ok(mask) => mask,
@@ -139,8 +137,9 @@ impl Grammar {
             self.whitespace.forbid(&mut mask, self.run, self.max_whitespace);
         }
         let Some(check) = &self.check else { return Ok(mask) };
-        if mask.is_allowed(self.eos) && check.violations(&self.text) != 0 {
-            mask.disallow_token(self.eos);
+        let ends = self.env.tok_trie().eos_tokens();
+        if ends.iter().any(|end| mask.is_allowed(*end)) && check.violations(&self.text) != 0 {
+            ends.iter().for_each(|end| mask.disallow_token(*end));
         }
         if let Some(key) = check.open_key(&self.text) {
             let bytes = |token: u32| self.env.tokenizer.bytes(token);
@@ -245,8 +244,11 @@ impl Grammar {
     /// Accepts the next token of the completion without the matcher, or its end.
     fn accept_rest(&mut self, token: u32) -> Result<(), String> {
         let rest = self.rest.get_or_insert_default();
-        let next = rest.pop().unwrap_or(self.eos);
-        if next == token { Ok(()) } else { Err(format!("token {token} is not {next}, which must follow")) }
+        match rest.pop() {
+            Some(next) if next != token => Err(format!("token {token} is not {next}, which must follow")),
+            None if !self.is_end(token) => Err(format!("token {token} does not end the reply, which is complete")),
+            _ => Ok(()),
+        }
     }
 
     /// True if the reply is complete and nothing may follow.

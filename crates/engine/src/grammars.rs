@@ -24,7 +24,7 @@ use crate::whitespace::Whitespace;
 pub struct Grammars {
     tokenizer: Arc<Tokenizer>,
     vocab: usize,
-    eos: u32,
+    eos: Vec<u32>,
     /// Built for the first constrained call, since it takes as long as reading the tokenizer.
     workshop: OnceLock<Result<Workshop, String>>,
     /// Cached per tenant: the time to compile a format must not reveal that another tenant has used it.
@@ -39,8 +39,8 @@ struct Workshop {
 }
 
 impl Grammars {
-    /// The grammars of a tokenizer; `eos` ends a complete reply.
-    pub fn new(tokenizer: Arc<Tokenizer>, vocab: usize, eos: u32) -> Grammars {
+    /// The grammars of a tokenizer; each of `eos` ends a complete reply.
+    pub fn new(tokenizer: Arc<Tokenizer>, vocab: usize, eos: Vec<u32>) -> Grammars {
         Grammars { tokenizer, vocab, eos, workshop: OnceLock::new(), compiled: Mutex::default() }
     }
 
@@ -134,7 +134,7 @@ impl Grammars {
     }
 
     fn compile(&self, top: TopLevelGrammar) -> Result<Grammar, String> {
-        let workshop = self.workshop.get_or_init(|| Workshop::new(&self.tokenizer, self.vocab, self.eos));
+        let workshop = self.workshop.get_or_init(|| Workshop::new(&self.tokenizer, self.vocab, &self.eos));
         let Workshop { factory, env, whitespace } = workshop.as_ref().map_err(String::clone)?;
         let parser = factory.create_parser(top).map_err(|error| summary(&error.to_string()))?;
         let closer = Arc::new(Closer::new(parser.parser.grammar())?);
@@ -142,12 +142,12 @@ impl Grammars {
         if let Some(error) = matcher.get_error() {
             return Err(summary(&error));
         }
-        Grammar::new(matcher, closer, Arc::clone(env), Arc::clone(whitespace), self.eos)
+        Grammar::new(matcher, closer, Arc::clone(env), Arc::clone(whitespace))
     }
 }
 
 impl Workshop {
-    fn new(tokenizer: &Arc<Tokenizer>, vocab: usize, eos: u32) -> Result<Workshop, String> {
+    fn new(tokenizer: &Arc<Tokenizer>, vocab: usize, eos: &[u32]) -> Result<Workshop, String> {
         let env = Arc::new(TokenEnv::new(Arc::clone(tokenizer), vocab, eos)?);
         let shared: TokEnv = Arc::<TokenEnv>::clone(&env);
         let mut factory = ParserFactory::new_simple(&shared).map_err(|error| error.to_string())?;
@@ -204,4 +204,29 @@ fn children(schema: &Value) -> Vec<(String, &Value)> {
         }
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn each_end_token_ends_a_reply_that_could_continue() {
+        let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/decoder/llama/tokenizer.json");
+        let tokenizer = Arc::new(Tokenizer::from_file(&golden).unwrap());
+        let ends = vec![257, 258];
+        let grammars = Grammars::new(Arc::clone(&tokenizer), tokenizer.len(), ends.clone());
+        let options = OutputFormat::Choice(vec!["no".into(), "no one".into()]);
+        let mut grammar = grammars.grammar(TenantId::LOCAL, &options).unwrap().unwrap();
+        let allowed = |grammar: &mut Grammar| grammar.mask().unwrap().iter().collect::<Vec<_>>();
+        let encode = |text: &str| tokenizer.encode(text).unwrap();
+        for token in encode("no") {
+            assert_eq!(allowed(&mut grammar), [token]);
+            grammar.accept(token).unwrap();
+        }
+        assert_eq!(allowed(&mut grammar), [encode(" "), ends].concat());
+        assert!(grammar.is_end(257) && grammar.is_end(258) && !grammar.is_end(256));
+    }
 }

@@ -125,11 +125,13 @@ pub(crate) fn split<'a>(
     let cache = network.kv_cache(pages, kv).map_err(unusable)?;
     let page_bytes = KvCache::page_bytes(network.spec(), kv);
     let unfit = |reason| StartError::Grammar { name: name.clone(), reason };
-    let end = *eos.first().ok_or_else(|| unfit("it has no end token".into()))?;
+    if eos.is_empty() {
+        return Err(unfit("it has no end token".into()));
+    }
     if let Some(token) = eos.iter().find(|token| **token as usize >= network.spec().vocab) {
         return Err(unfit(format!("its end token {token} is beyond its vocabulary of {}", network.spec().vocab)));
     }
-    let grammars = Grammars::new(Arc::clone(&tokenizer), network.spec().vocab, end);
+    let grammars = Grammars::new(Arc::clone(&tokenizer), network.spec().vocab, eos.clone());
     let markers = Markers::new(&tokenizer).map_err(|source| StartError::Model { name: name.clone(), source })?;
     let markers = Arc::new(markers);
     let vocabulary = Vocabulary::new(Arc::clone(&tokenizer), network.spec().vocab, eos.clone(), &markers);

@@ -12,17 +12,19 @@ pub(crate) struct TokenEnv {
 }
 
 impl TokenEnv {
-    /// The tokens below `vocab`; `eos` ends a reply.
+    /// The tokens below `vocab`; each of `eos` ends a reply.
     ///
     /// # Errors
-    /// If the vocabulary has more than 2^32 tokens.
-    pub fn new(tokenizer: Arc<Tokenizer>, vocab: usize, eos: u32) -> Result<TokenEnv, String> {
+    /// If the vocabulary has more than 2^32 tokens, or no token ends a reply.
+    pub fn new(tokenizer: Arc<Tokenizer>, vocab: usize, eos: &[u32]) -> Result<TokenEnv, String> {
         let size = u32::try_from(vocab).map_err(|error| error.to_string())?;
+        let first = *eos.first().ok_or("no token ends a reply")?;
         let mut words: Vec<Vec<u8>> = (0..size).map(|id| tokenizer.bytes(id).to_vec()).collect();
         for special in tokenizer.specials().filter(|special| *special < size) {
             words[special as usize].insert(0, TokTrie::SPECIAL_TOKEN_MARKER);
         }
-        Ok(TokenEnv { trie: TokTrie::from(&TokRxInfo::new(size, eos), &words), tokenizer })
+        let trie = TokTrie::from(&TokRxInfo::new(size, first), &words).with_eos_tokens(eos);
+        Ok(TokenEnv { trie, tokenizer })
     }
 
     /// Tokens with exactly these bytes: the tokenizer's own where possible, otherwise the longest that match.

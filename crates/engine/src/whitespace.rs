@@ -84,7 +84,7 @@ mod tests {
     #[test]
     fn a_run_of_white_space_ends() {
         let tokenizer = bytes();
-        let grammars = Grammars::new(Arc::clone(&tokenizer), tokenizer.len(), 258);
+        let grammars = Grammars::new(Arc::clone(&tokenizer), tokenizer.len(), vec![258]);
         let form = schema::object([("a", schema::string(60))]);
         let [space, letter] = [" ", "x"].map(|text| tokenizer.encode(text).unwrap()[0]);
         let written = |most: usize, text: &str| {
@@ -107,7 +107,7 @@ mod tests {
     #[test]
     fn white_space_that_the_grammar_requires_is_allowed() {
         let tokenizer = bytes();
-        let grammars = Grammars::new(Arc::clone(&tokenizer), tokenizer.len(), 258);
+        let grammars = Grammars::new(Arc::clone(&tokenizer), tokenizer.len(), vec![258]);
         let options = OutputFormat::Choice(vec!["a          b".into(), "a c".into()]);
         let mut grammar = grammars.grammar(TenantId::LOCAL, &options).unwrap().unwrap().with_max_whitespace(3);
         write(&mut grammar, "a          b", &tokenizer);

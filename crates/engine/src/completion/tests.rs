@@ -35,7 +35,7 @@ impl Bench {
     pub fn new() -> Bench {
         let tokenizer = tokenizer();
         let eos = tokenizer.specials().max().unwrap();
-        let grammars = Grammars::new(Arc::clone(&tokenizer), tokenizer.len(), eos);
+        let grammars = Grammars::new(Arc::clone(&tokenizer), tokenizer.len(), vec![eos]);
         Bench { tokenizer, grammars }
     }
 
@@ -65,7 +65,7 @@ impl Bench {
                 }
                 *random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
                 let token = allowed.swap_remove(usize::try_from(*random >> 33).unwrap() % allowed.len());
-                if token == grammar.eos() {
+                if grammar.is_end(token) {
                     return Ok(self.text(&written));
                 }
                 match grammar.accept_within(token, most - written.len() - 1)? {

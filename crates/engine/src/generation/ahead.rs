@@ -60,7 +60,7 @@ impl Generation {
             let outputs = (mask.num_set() <= most).then(|| mask.iter().collect());
             wanted.push(of(row, outputs, Some(mask.as_slice().into())));
             match draft.get(row) {
-                Some(token) if ahead.allowed_of(&[*token]) == 1 && *token != ahead.eos() => ahead.accept(*token)?,
+                Some(token) if ahead.allowed_of(&[*token]) == 1 && !ahead.is_end(*token) => ahead.accept(*token)?,
                 _ => break,
             }
         }
