@@ -6,6 +6,8 @@ use std::ops::Range;
 
 use unicode_segmentation::UnicodeSegmentation;
 
+use crate::grounding::is_function;
+
 /// A span of a source.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Citation {
@@ -25,27 +27,52 @@ pub struct Citation {
 ///
 /// Unicode's rules (UAX 29) end a sentence at every line break, which is wrong for prose with hard line breaks. So a piece
 /// without a sentence end continues in the next line, unless that line is blank, starts a heading, an item or a table row,
-/// or makes the sentence too long.
+/// or makes the sentence too long. They also end one behind "Mr." and "J. R."; what follows continues it.
 pub(crate) fn sentences(text: &str) -> Vec<Range<usize>> {
     let mut sentences: Vec<Range<usize>> = Vec::new();
-    let mut open = false;
+    let (mut open, mut before) = (false, "");
     for (start, piece) in text.split_sentence_bound_indices() {
         let trimmed = piece.trim();
         if trimmed.is_empty() {
-            open = false;
+            (open, before) = (false, "");
             continue;
         }
         let from = start + (piece.len() - piece.trim_start().len());
         let range = from..from + trimmed.len();
-        let goes_on = open && !MARKS.iter().any(|mark| trimmed.starts_with(mark));
+        let goes_on = (open || is_abbreviated(before, trimmed)) && !MARKS.iter().any(|mark| trimmed.starts_with(mark));
         match sentences.last_mut() {
             Some(last) if goes_on && range.end - last.start <= LONGEST_BYTES => last.end = range.end,
             _ => sentences.push(range),
         }
         open = !trimmed.starts_with('#') && !trimmed.trim_end_matches(CLOSERS).ends_with(ENDS);
+        before = trimmed;
     }
     sentences
 }
+
+/// Whether the dot at the end of a text only ends an abbreviation, by the text behind it.
+fn is_abbreviated(before: &str, after: &str) -> bool {
+    let Some(before) = before.strip_suffix('.') else { return false };
+    let word = before.rsplit(|c: char| c.is_whitespace() || "(\"“'‘".contains(c)).next().unwrap_or(before);
+    let is_initial = |part: &str| part.chars().count() == 1 && part.chars().all(char::is_uppercase);
+    let begins_sentence = || {
+        let first = after.unicode_words().next().unwrap_or_default().to_lowercase();
+        is_function(&first)
+    };
+    TITLES.contains(&word)
+        || word == "St" && !begins_sentence()
+        || NUMBERED.contains(&word) && after.starts_with(|c: char| c.is_ascii_digit())
+        || word != "I" && word.split('.').all(is_initial) && !begins_sentence()
+}
+
+/// Abbreviations that a name or another word follows.
+const TITLES: [&str; 22] = [
+    "Mr", "Mrs", "Ms", "Mx", "Dr", "Prof", "Gen", "Capt", "Rev", "Lt", "Col", "Sgt", "Sen", "Rep", "Gov", "Hon",
+    "Messrs", "Mme", "Mlle", "e.g", "i.e", "vs",
+];
+
+/// Abbreviations before a number.
+const NUMBERED: [&str; 10] = ["No", "Nos", "no", "Fig", "Figs", "Vol", "Ch", "Sec", "p", "pp"];
 
 /// Starts of lines that do not continue the line before.
 const MARKS: [&str; 5] = ["#", "- ", "* ", "> ", "| "];
@@ -78,6 +105,20 @@ mod tests {
         check("A TITLE\n\nText begins. And ends", &["A TITLE", "Text begins.", "And ends"]);
         check("你好。再见！", &["你好。", "再见！"]);
         check("   ", &[]);
+    }
+
+    #[test]
+    fn abbreviations_do_not_end_a_sentence() {
+        check(
+            "Mr. Smith met Dr. Ann J. R. Lee of St. Paul. He left the U.S. Army.",
+            &["Mr. Smith met Dr. Ann J. R. Lee of St. Paul.", "He left the U.S. Army."],
+        );
+        check(
+            "He went to the U.S. The war began. So did I. Then",
+            &["He went to the U.S.", "The war began.", "So did I.", "Then"],
+        );
+        check("See No. 5 on p. 12. No. Never", &["See No. 5 on p. 12.", "No.", "Never"]);
+        check("It was by J.\n\nChapter", &["It was by J.", "Chapter"]);
     }
 
     #[test]

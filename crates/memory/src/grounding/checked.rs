@@ -2,9 +2,11 @@
 
 use super::candidates::Place;
 use super::choose::ShortAnswer;
-use super::claims::{Claim, claims, is_fragment};
-use super::verdict::{Checks, Verdict, verify};
-use super::words::normal_form;
+use super::claims::{Claim, SUBJECTS, claims, is_fragment};
+use super::question::AUXILIARIES;
+use super::values::Values;
+use super::verdict::{Checks, Compared, Verdict, verify, verify_compared};
+use super::words::words;
 
 /// A claim with its verdict.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -17,21 +19,97 @@ pub struct Checked {
 }
 
 /// The claims of an answer to a question, each with its verdict. "Yes" and "no" are checked as what the question states, and
-/// a claim without a verb together with the question.
+/// a claim without a verb as an answer to the question. What a claim says of "she" must not be said of another than the one
+/// person that the question names.
 pub fn check(question: &str, answer: &str, evidence: &[&str], checks: Checks<'_>) -> Vec<Checked> {
     let asked = question.trim().trim_end_matches(['?', ' ']);
-    let verdict = |claim: &Claim| match normal_form(&claim.text).as_str() {
-        "yes" => verify(asked, evidence, checks),
-        "no" => match verify(asked, evidence, checks) {
-            Verdict::Supported(place) => Verdict::Contradicted(place),
-            Verdict::Contradicted(place) => Verdict::Supported(place),
-            Verdict::Unsupported => Verdict::Unsupported,
-        },
-        _ if is_fragment(&claim.text) => verify(&format!("{asked} {}", claim.text), evidence, checks),
-        _ => verify(&claim.text, evidence, checks),
+    let verdict = |claim: &Claim| {
+        let (word, rest) = without_yes_or_no(&claim.text);
+        match word.filter(|_| is_echo(rest)).or_else(|| word_of_echo(rest)) {
+            Some(true) => verify(asked, evidence, checks),
+            Some(false) => opposite(verify(asked, evidence, checks)),
+            None if is_fragment(rest) => {
+                let (claim, statement) = (format!("{asked}? {rest}"), statement(asked, rest));
+                verify_compared(Compared { claim: &claim, statement: &statement, about: Vec::new() }, evidence, checks)
+            }
+            None => {
+                let about = if begins_with_pronoun(rest) { one_name(asked) } else { None };
+                let about = about.into_iter().collect();
+                verify_compared(Compared { claim: rest, statement: rest, about }, evidence, checks)
+            }
+        }
     };
     claims(answer).into_iter().map(|claim| Checked { verdict: verdict(&claim), claim }).collect()
 }
+
+fn opposite(verdict: Verdict) -> Verdict {
+    match verdict {
+        Verdict::Supported(place) => Verdict::Contradicted(place),
+        Verdict::Contradicted(place) => Verdict::Supported(place),
+        Verdict::Unsupported => Verdict::Unsupported,
+    }
+}
+
+/// The "yes" or "no" that a claim begins with, and the rest of it.
+fn without_yes_or_no(claim: &str) -> (Option<bool>, &str) {
+    let end = claim.find(|c: char| !c.is_alphabetic()).unwrap_or(claim.len());
+    let rest = claim[end..].trim_start_matches([',', '.', '!', ':', ';', '-', '–', '—', ' ']);
+    match claim[..end].to_lowercase().as_str() {
+        // "No" is an answer only before a mark: "No man came."
+        "yes" => (Some(true), rest),
+        "no" if !claim[end..].starts_with(' ') => (Some(false), rest),
+        _ => (None, claim),
+    }
+}
+
+/// Whether the rest behind "yes" or "no" adds nothing: it is empty, or "he did".
+fn is_echo(rest: &str) -> bool {
+    let words = words(rest);
+    words.is_empty() || words.len() <= LONGEST_ECHO && word_of_echo(rest).is_some()
+}
+
+/// "He did" is yes and "she has not" is no.
+fn word_of_echo(text: &str) -> Option<bool> {
+    let words = words(text);
+    let (subject, rest) = words.split_first()?;
+    let denies = |lower: &str| lower == "not" || lower.ends_with("n't");
+    let is_auxiliary = |lower: &str| AUXILIARIES.contains(&lower.strip_suffix("n't").unwrap_or(lower));
+    let is_short = (1..LONGEST_ECHO).contains(&rest.len()) && is_auxiliary(&rest[0].lower);
+    let adds_nothing = rest[1.min(rest.len())..].iter().all(|word| denies(&word.lower));
+    let is_echo = SUBJECTS.contains(&subject.lower.as_str()) && is_short && adds_nothing;
+    is_echo.then(|| !rest.iter().any(|word| denies(&word.lower)))
+}
+
+/// Words of the longest text that only repeats "yes" or "no".
+const LONGEST_ECHO: usize = 3;
+
+fn begins_with_pronoun(claim: &str) -> bool {
+    words(claim).first().is_some_and(|word| matches!(word.lower.as_str(), "he" | "she"))
+}
+
+/// The name in a question, if it has one alone.
+fn one_name(question: &str) -> Option<Vec<String>> {
+    let mut names = Values::read(question, &|_| false).names.into_iter();
+    names.next().filter(|_| names.next().is_none())
+}
+
+/// A question with its answer as one statement. The answer takes the place of "who" or "what" where that is the subject, so that
+/// names are in the order of a statement; elsewhere it follows the question.
+fn statement(asked: &str, answer: &str) -> String {
+    let words = words(asked);
+    let is_subject = match &words[..] {
+        [who, verb, ..] => matches!(who.lower.as_str(), "who" | "what") && !FRONTING.contains(&verb.lower.as_str()),
+        _ => false,
+    };
+    match is_subject {
+        true => format!("{} {}", answer.trim_end_matches(['.', '!', '。']), asked[words[0].range.end..].trim_start()),
+        false => format!("{asked}? {answer}"),
+    }
+}
+
+/// Words behind "who" or "what" that make it the object.
+const FRONTING: [&str; 14] =
+    ["do", "does", "did", "has", "have", "had", "can", "could", "will", "would", "should", "may", "might", "must"];
 
 /// The share of claims that are supported; 0 for none.
 pub fn supported_share(checked: &[Checked]) -> f64 {
@@ -80,6 +158,48 @@ mod tests {
         assert_eq!(quotes("Did Jim sell his watch?", "Yes.", None), ["Jim sold his gold watch."]);
         assert!(quotes("Did Jim sell his watch?", "No.", None).is_empty());
         assert_eq!(quotes("Did Jim never sell his watch?", "No.", None), ["Jim sold his gold watch."]);
+    }
+
+    #[test]
+    fn yes_and_no_may_come_before_a_statement() {
+        let sold = "Jim sold his gold watch.";
+        for (question, answer) in [
+            ("Did Jim sell his watch?", "Yes, he did."),
+            ("Did Jim sell his watch?", "Yes, Jim sold his gold watch."),
+            ("Did Jim sell his watch?", "He did."),
+            ("Did Jim never sell his watch?", "No, Jim sold his watch."),
+        ] {
+            assert_eq!(quotes(question, answer, None), [sold], "{question} {answer}");
+        }
+        for answer in ["No, he did not.", "He didn't.", "No, Jim did not sell his watch.", "Yes, Ann sold his watch."] {
+            assert!(quotes("Did Jim sell his watch?", answer, None).is_empty(), "{answer}");
+        }
+    }
+
+    #[test]
+    fn a_short_answer_is_checked_as_the_answer_to_the_question() {
+        let is_supported = |question: &str, answer: &str, evidence: &str| {
+            let checked = check(question, answer, &[evidence], Checks::default());
+            matches!(checked[0].verdict, Verdict::Supported(_))
+        };
+        for (question, answer, evidence) in [
+            ("Who founded Apple?", "Steve Jobs", "Steve Jobs founded Apple."),
+            ("Who founded Apple?", "Steve Jobs.", "Apple was founded by Steve Jobs."),
+            ("What is the capital of France?", "Paris", "Paris is the capital of France."),
+            ("What is the capital of France?", "Paris", "The capital of France is Paris."),
+            ("What does Anna do?", "She works as a nurse.", "Anna works as a nurse."),
+            ("Whom did Apple hire?", "Steve Jobs", "Apple hired Steve Jobs."),
+        ] {
+            assert!(is_supported(question, answer, evidence), "{question} {answer}: {evidence}");
+        }
+        for (question, answer, evidence) in [
+            ("Who hired Apple?", "Steve Jobs", "Apple hired Steve Jobs."),
+            ("Whom did Apple hire?", "Steve Jobs", "Steve Jobs hired Apple."),
+            ("What does Anna do?", "She works as a nurse.", "Bella works as a nurse."),
+            ("What does Anna do?", "She works as a nurse.", "Bella: I work as a nurse."),
+        ] {
+            assert!(!is_supported(question, answer, evidence), "{question} {answer}: {evidence}");
+        }
     }
 
     #[test]

@@ -60,20 +60,25 @@ fn trim(text: &str, range: Range<usize>) -> Range<usize> {
 fn is_clause(text: &str) -> bool {
     let words = words(text);
     let Some(first) = words.first() else { return false };
-    let pronoun = ["he", "she", "it", "they", "we", "i", "you", "there", "this"].contains(&first.lower.as_str());
+    let pronoun = SUBJECTS.contains(&first.lower.as_str());
     words.len() >= 3 && (pronoun || first.capital) && (pronoun || words[1..].iter().any(|word| is_verb(&word.lower)))
 }
 
-/// A few words without a verb. Verbs are known in English only, so a text in a script without spaces is none.
+/// A few words without a verb. Verbs are known in English only, so a text in a script without spaces is none; neither are
+/// three words or more that begin with a pronoun as subject.
 pub(super) fn is_fragment(text: &str) -> bool {
     let words = words(text);
+    let has_subject = words.len() >= 3 && words.first().is_some_and(|word| SUBJECTS.contains(&word.lower.as_str()));
     let unspaced = |c: char| matches!(c, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}');
-    words.len() <= 8 && !text.contains(unspaced) && !words.iter().any(|word| is_verb(&word.lower))
+    !has_subject && words.len() <= 8 && !text.contains(unspaced) && !words.iter().any(|word| is_verb(&word.lower))
 }
 
 fn is_verb(lower: &str) -> bool {
     VERBS.contains(&lower) || is_past(lower)
 }
+
+/// Pronouns that begin a clause as its subject.
+pub(super) const SUBJECTS: [&str; 9] = ["he", "she", "it", "they", "we", "i", "you", "there", "this"];
 
 const VERBS: [&str; 13] =
     ["is", "are", "was", "were", "has", "have", "had", "does", "did", "can", "could", "will", "would"];

@@ -23,7 +23,7 @@ pub(super) struct Relative {
 pub(crate) fn day_of(time: &str) -> Option<NaiveDate> {
     let iso = time.get(..10).and_then(|day| NaiveDate::parse_from_str(day, "%Y-%m-%d").ok());
     iso.or_else(|| match dates_of(time)[..] {
-        [Date { year: Some(year), month: Some(month), day: Some(day) }] => {
+        [Date { year: Some(year), month: Some(month), day: Some(day), .. }] => {
             NaiveDate::from_ymd_opt(i32::try_from(year).ok()?, month, day)
         }
         _ => None,
@@ -211,8 +211,9 @@ fn capitalised(lower: &str) -> String {
     lower[..1].to_uppercase() + &lower[1..]
 }
 
-fn full(day: NaiveDate) -> Date {
-    Date { year: u32::try_from(day.year()).ok(), month: Some(day.month()), day: Some(day.day()) }
+pub(super) fn full(day: NaiveDate) -> Date {
+    let year = u32::try_from(day.year()).ok();
+    Date { year, month: Some(day.month()), day: Some(day.day()), decade: false }
 }
 
 const PARTS_OF_DAY: [&str; 5] = ["morning", "afternoon", "evening", "night", "noon"];

@@ -3,16 +3,14 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
+use super::naming::has_name;
 use super::question::{Kind, Question};
 use super::speech::{FIRST, SECOND, Speaker, is_third, speaker};
+use super::turn::turn;
 use super::typed::AnswerType;
 use super::values::{self, Date, Number, Values};
-use super::verdict::has_name;
 use super::words::{Word, bare, words};
 use crate::core::cite::sentences;
-
-/// The longest label of a speaker in front of a turn, in bytes.
-const LABEL: usize = 48;
 
 /// An answer in the evidence.
 #[derive(Debug, Clone)]
@@ -189,14 +187,6 @@ fn is_vocative(text: &str, words: &[Word], at: usize) -> bool {
 const GREETINGS: [&str; 12] =
     ["hey", "hi", "hello", "thanks", "wow", "yeah", "yes", "no", "oh", "congrats", "bye", "sorry"];
 
-/// The speaker and the words of a turn: `Name: words` or `Name (id): words`.
-fn turn(quote: &str) -> Option<(&str, &str)> {
-    let (label, said) = quote.split_once(": ").filter(|(label, _)| label.len() <= LABEL)?;
-    let speaker = label.split(" (").next().unwrap_or(label);
-    let is_name = !speaker.is_empty() && words(speaker).iter().all(|word| word.capital && !word.is_function());
-    is_name.then_some((speaker, said))
-}
-
 /// A range as an offset from a place.
 fn offset(range: &Range<usize>, from: usize) -> Range<usize> {
     range.start.saturating_sub(from)..range.end.saturating_sub(from)
@@ -261,7 +251,7 @@ mod tests {
         let jim = |question: &str| can_state(question, &stating);
         assert!(jim("What did Jim sell?") && jim("What was sold?"));
         assert!(!jim("What did Della sell?"));
-        let saw = |quote: &str| states("What did Ann see?", quote, "a hat");
+        let saw = |quote: &str| states_beside("What did Ann see?", "Ann came.", quote, "a hat");
         assert!(!saw("I saw a hat."), "a narrator without a name");
         assert!(saw("She saw a hat.") && saw("Ann saw a hat. I saw none."));
     }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::features::MONTHS;
-use super::words::{CURRENCIES, Word, is_function, stem, words};
+use super::words::{CURRENCIES, Word, bare, is_function, stem, words};
 
 /// A number, normalised: "1,200", "1.2 thousand" and "twelve hundred" are the same.
 #[derive(Debug, Clone, PartialEq)]
@@ -21,6 +21,8 @@ pub(super) struct Date {
     pub year: Option<u32>,
     pub month: Option<u32>,
     pub day: Option<u32>,
+    /// The year is the first of a decade, and all of it is meant.
+    pub decade: bool,
 }
 
 /// All values of a text.
@@ -28,6 +30,10 @@ pub(super) struct Date {
 pub(super) struct Values {
     pub numbers: Vec<Number>,
     pub dates: Vec<Date>,
+    /// Whether each word of the text is of a date.
+    pub dated: Vec<bool>,
+    /// Lower-case names of days of the week.
+    pub weekdays: Vec<String>,
     /// Lower-case words of each capitalised run.
     pub names: Vec<Vec<String>>,
 }
@@ -37,7 +43,10 @@ impl Values {
     pub fn read(text: &str, is_name: &dyn Fn(&str) -> bool) -> Values {
         let words = words(text);
         let (dates, dated) = dates(&words, text);
-        Values { numbers: numbers(&words, text, &dated), dates, names: names(&words, text, is_name) }
+        let weekdays = words.iter().filter_map(|word| weekday(&word.lower));
+        let weekdays = weekdays.map(str::to_owned).collect();
+        let (numbers, names) = (numbers(&words, text, &dated), names(&words, text, is_name));
+        Values { numbers, dates, dated, weekdays, names }
     }
 }
 
@@ -68,10 +77,28 @@ pub(super) fn is_equal(a: f64, b: f64) -> bool {
 }
 
 impl Date {
+    fn of(year: Option<u32>, month: u32, day: Option<u32>) -> Date {
+        Date { year, month: Some(month), day, decade: false }
+    }
+
     /// True if a source with the values `self` supports a statement with the values `said`: it has all of them.
     pub fn bears_out(&self, said: &Date) -> bool {
         let part = |said: Option<u32>, given: Option<u32>| said.is_none() || said == given;
-        part(said.year, self.year) && part(said.month, self.month) && part(said.day, self.day)
+        let year =
+            if said.decade { self.decade() == said.decade() } else { !self.decade && part(said.year, self.year) };
+        (said.year.is_none() || year) && part(said.month, self.month) && part(said.day, self.day)
+    }
+
+    /// True if both cannot be the same date: a part that both have differs.
+    pub fn conflicts(&self, other: &Date) -> bool {
+        let part = |a: Option<u32>, b: Option<u32>| a.is_some() && b.is_some() && a != b;
+        let is_decade = self.decade || other.decade;
+        let year = if is_decade { part(self.decade(), other.decade()) } else { part(self.year, other.year) };
+        year || part(self.month, other.month) || part(self.day, other.day)
+    }
+
+    fn decade(&self) -> Option<u32> {
+        self.year.map(|year| year / 10)
     }
 }
 
@@ -82,12 +109,12 @@ fn dates(words: &[Word], text: &str) -> (Vec<Date>, Vec<bool>) {
     let number = |at: usize| words.get(at).and_then(|word| whole(&text[word.range.clone()]));
     let day = |at: usize| number(at).filter(|day| (1..=31).contains(day));
     let year = |at: usize| {
-        let word = words.get(at)?;
-        let digits = &text[word.range.clone()];
-        let year = digits.parse::<u32>().ok().filter(|year| digits.len() == 4 && (1000..2100).contains(year));
-        year.or_else(|| {
-            (word.lower.ends_with('s') && word.lower.len() == 5).then(|| word.lower[..4].parse().ok()).flatten()
-        })
+        let digits = &text[words.get(at)?.range.clone()];
+        digits.parse::<u32>().ok().filter(|year| digits.len() == 4 && (1000..2100).contains(year))
+    };
+    let decade = |at: usize| {
+        let digits = words[at].lower.strip_suffix('s').map(|word| word.trim_end_matches('\''))?;
+        digits.parse::<u32>().ok().filter(|year| digits.len() == 4 && (1000..2100).contains(year) && year % 10 == 0)
     };
     let month = |at: usize| {
         let word = words.get(at).filter(|word| word.capital)?;
@@ -101,27 +128,29 @@ fn dates(words: &[Word], text: &str) -> (Vec<Date>, Vec<bool>) {
         let (date, length) =
             if let (Some(y), true, true) = (year(at), hyphen(at), at + 2 < words.len() && hyphen(at + 1)) {
                 match (number(at + 1), day(at + 2)) {
-                    (Some(m), Some(d)) if (1..=12).contains(&m) => {
-                        (Some(Date { year: Some(y), month: Some(m), day: Some(d) }), 3)
-                    }
+                    (Some(m), Some(d)) if (1..=12).contains(&m) => (Some(Date::of(Some(y), m, Some(d))), 3),
                     _ => (Some(Date { year: Some(y), ..Date::default() }), 1),
                 }
             } else if let Some(m) = month(at) {
                 match (day(at + 1), year(at + 1)) {
                     (Some(d), _) => match year(at + 2) {
-                        Some(y) => (Some(Date { year: Some(y), month: Some(m), day: Some(d) }), 3),
-                        None => (Some(Date { year: None, month: Some(m), day: Some(d) }), 2),
+                        Some(y) => (Some(Date::of(Some(y), m, Some(d))), 3),
+                        None => (Some(Date::of(None, m, Some(d))), 2),
                     },
-                    (None, Some(y)) => (Some(Date { year: Some(y), month: Some(m), day: None }), 2),
+                    (None, Some(y)) => (Some(Date::of(Some(y), m, None)), 2),
                     // "May" and "March" alone are words as often as months.
                     (None, None) if words[at].lower.len() > 5 => (Some(Date { month: Some(m), ..Date::default() }), 1),
                     (None, None) => (None, 1),
                 }
             } else if let (Some(d), Some(m)) = (day(at), month(at + 1)) {
                 match year(at + 2) {
-                    Some(y) => (Some(Date { year: Some(y), month: Some(m), day: Some(d) }), 3),
-                    None => (Some(Date { year: None, month: Some(m), day: Some(d) }), 2),
+                    Some(y) => (Some(Date::of(Some(y), m, Some(d))), 3),
+                    None => (Some(Date::of(None, m, Some(d))), 2),
                 }
+            } else if let Some(date) = day_month_year(&words[at].lower) {
+                (Some(date), 1)
+            } else if let Some(y) = decade(at) {
+                (Some(Date { year: Some(y), decade: true, ..Date::default() }), 1)
             } else {
                 (year(at).map(|y| Date { year: Some(y), ..Date::default() }), 1)
             };
@@ -132,6 +161,14 @@ fn dates(words: &[Word], text: &str) -> (Vec<Date>, Vec<bool>) {
         at += length;
     }
     (dates, dated)
+}
+
+/// "7.2.2016" and "07.02.2016".
+fn day_month_year(word: &str) -> Option<Date> {
+    let parts: Vec<u32> = word.split('.').map(|part| part.parse().ok()).collect::<Option<_>>()?;
+    let [day, month, year] = parts[..] else { return None };
+    let is_date = (1..=31).contains(&day) && (1..=12).contains(&month) && (1000..2100).contains(&year);
+    is_date.then(|| Date::of(Some(year), month, Some(day)))
 }
 
 /// A whole number, without the suffix of an ordinal.
@@ -167,6 +204,7 @@ fn numbers(words: &[Word], text: &str, dated: &[bool]) -> Vec<Number> {
             continue;
         };
         let slice = &text[words[at].range.clone()];
+        let value = if is_negative(text, words[at].range.start) { -value } else { value };
         let next = words.get(end).filter(|next| text[words[end - 1].range.end..next.range.start].trim().len() <= 1);
         let behind = UNITS_BEHIND.iter().find(|short| end - at == 1 && slice.ends_with(**short));
         let unit = match () {
@@ -176,13 +214,30 @@ fn numbers(words: &[Word], text: &str, dated: &[bool]) -> Vec<Number> {
             () if next.is_some_and(|next| matches!(next.lower.as_str(), "percent" | "percentage")) => {
                 Some("%".to_owned())
             }
-            () if next.is_some_and(|next| matches!(next.lower.as_str(), "dollars" | "dollar")) => Some("$".to_owned()),
+            () if next.is_some_and(|next| currency(&next.lower).is_some()) => {
+                next.and_then(|next| currency(&next.lower)).map(str::to_owned)
+            }
             () => next.filter(|next| !is_function(&next.lower) && !next.capital).and_then(|next| unit(&next.lower)),
         };
         numbers.push(Number { value, unit, at: at..end });
         at = end;
     }
     numbers
+}
+
+/// Whether a minus sign is before the number that begins at a byte.
+fn is_negative(text: &str, start: usize) -> bool {
+    let Some(before) = text[..start].strip_suffix(['-', '\u{2212}']) else { return false };
+    before.chars().next_back().is_none_or(|c| c.is_whitespace() || c == '(')
+}
+
+/// The sign of a currency that is written as a word.
+fn currency(lower: &str) -> Option<&'static str> {
+    match lower {
+        "dollars" | "dollar" | "usd" => Some("$"),
+        "euros" | "euro" | "eur" => Some("€"),
+        _ => None,
+    }
 }
 
 /// The stem of a unit, abbreviations spelled out.
@@ -216,6 +271,11 @@ fn number_at(words: &[Word], text: &str, at: usize) -> Option<(f64, usize)> {
         value += ones;
         end += 1;
     }
+    // "12 000"
+    while digits.is_some() && is_group(words, text, at, end) {
+        value = value * 1000.0 + f64::from(whole(&text[words[end].range.clone()]).unwrap_or(0));
+        end += 1;
+    }
     while let Some(by) = scale(end) {
         value *= by;
         end += 1;
@@ -229,7 +289,20 @@ fn number_at(words: &[Word], text: &str, at: usize) -> Option<(f64, usize)> {
     Some((value, end))
 }
 
-/// Runs of capitalised words. A function word is one of them if it is capitalised inside a sentence, as in "The Who" or "US",
+/// Whether three digits behind a space continue the number of one to three digits that begins at `at`.
+fn is_group(words: &[Word], text: &str, at: usize, end: usize) -> bool {
+    let Some(next) = words.get(end) else { return false };
+    let digits = |word: &Word| text[word.range.clone()].chars().filter(char::is_ascii_digit).count();
+    let is_bare = |word: &Word| text[word.range.clone()].chars().all(|c| c.is_ascii_digit() || CURRENCIES.contains(&c));
+    let gap = &text[words[end - 1].range.end..next.range.start];
+    matches!(gap, " " | "\u{a0}" | "\u{202f}" | "\u{2009}")
+        && (1..=3).contains(&digits(&words[at]))
+        && is_bare(&words[at])
+        && next.range.len() == 3
+        && digits(next) == 3
+}
+
+/// Runs of capitalised words, without titles such as "Dr." before them. A function word is one of them if it is capitalised inside a sentence, as in "The Who" or "US",
 /// and not one that titles join names with.
 fn names(words: &[Word], text: &str, is_name: &dyn Fn(&str) -> bool) -> Vec<Vec<String>> {
     let mut names: Vec<Vec<String>> = Vec::new();
@@ -254,6 +327,10 @@ fn names(words: &[Word], text: &str, is_name: &dyn Fn(&str) -> bool) -> Vec<Vec<
         }
         open = named;
     }
+    for name in &mut names {
+        let titles = name.iter().take_while(|word| is_title(word)).count();
+        name.drain(..titles.min(name.len() - 1));
+    }
     names
 }
 
@@ -268,9 +345,26 @@ const JOINING: [&str; 20] = [
     "the", "to", "with",
 ];
 
-fn is_calendar(lower: &str) -> bool {
-    MONTHS.contains(&lower)
+/// Titles that are written before a name or left out.
+const TITLES: [&str; 12] =
+    ["mr", "mrs", "ms", "miss", "mx", "dr", "doctor", "prof", "professor", "sir", "madam", "mister"];
+
+/// Whether a lower-case word is a title that a name follows.
+pub(super) fn is_title(lower: &str) -> bool {
+    TITLES.contains(&lower)
 }
+
+fn is_calendar(lower: &str) -> bool {
+    MONTHS.contains(&lower) || weekday(lower).is_some()
+}
+
+/// The day of the week that a lower-case word names.
+pub(super) fn weekday(lower: &str) -> Option<&'static str> {
+    let lower = bare(lower);
+    WEEKDAYS.into_iter().find(|day| lower == *day || lower.strip_suffix('s') == Some(day))
+}
+
+const WEEKDAYS: [&str; 7] = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
 
 const SPELLED: [(&str, f64); 28] = [
     ("zero", 0.0),
@@ -352,19 +446,37 @@ mod tests {
         assert_eq!(read("It is 5 km away.").numbers[0].unit, read("It is 5 kilometers away.").numbers[0].unit);
         assert_ne!(read("308 points").numbers[0].unit, read("308 yards").numbers[0].unit);
         let units = |text: &str| read(text).numbers.into_iter().map(|number| number.unit).collect::<Vec<_>>();
+        assert_eq!(units("It cost 5 euros."), units("It cost €5."));
+        assert_eq!((value("It is -5 degrees"), value("It is \u{2212}5 degrees")), (Some(-5.0), Some(-5.0)));
+        assert_eq!((value("pages 3-5"), read("pages 3-5").numbers[1].value), (Some(3.0), 5.0));
+        assert_eq!(
+            (value("12 000 men"), value("12\u{a0}000 men"), value("12 0000 men")),
+            (Some(12e3), Some(12e3), Some(12.0))
+        );
         assert_eq!((value("42km of road"), units("42km of road")), (Some(42.0), units("42 km of road")));
     }
 
     #[test]
     fn dates_are_read_in_any_order_and_may_be_partial() {
-        let full = Date { year: Some(2016), month: Some(2), day: Some(7) };
-        for text in ["on February 7, 2016", "on 7 February 2016", "on 2016-02-07", "on Feb 7 2016"] {
+        let full = Date::of(Some(2016), 2, Some(7));
+        for text in [
+            "on February 7, 2016",
+            "on 7 February 2016",
+            "on 2016-02-07",
+            "on Feb 7 2016",
+            "am 7.2.2016",
+            "on 07.02.2016",
+        ] {
             assert_eq!(read(text).dates, [full], "{text}");
             assert!(read(text).numbers.is_empty(), "{text}");
         }
         let year = read("in 2016").dates[0];
         assert!(full.bears_out(&year) && !year.bears_out(&full));
         assert!(!full.bears_out(&read("in 2015").dates[0]));
+        assert!(!full.conflicts(&year) && full.conflicts(&read("in 2015").dates[0]));
+        let decade = read("in the 2010s").dates[0];
+        assert!(full.bears_out(&decade) && !decade.bears_out(&year) && !decade.bears_out(&read("in 2010").dates[0]));
+        assert!(!decade.conflicts(&full) && decade.conflicts(&read("in the 1990s").dates[0]));
         assert!(read("You may go and march.").dates.is_empty());
     }
 
@@ -374,6 +486,9 @@ mod tests {
         assert_eq!(names, [vec!["yesterday", "j", "r", "ewing"], vec!["duke"], vec!["york"]]);
         assert_eq!(read("It was sung by The Who, and it sold well.").names, [vec!["who"]]);
         assert_eq!(read("The US Army left.").names, [vec!["us", "army"]]);
+        assert_eq!(read("She saw Dr. Ann Lee and the Miss.").names, [vec!["ann", "lee"], vec!["miss"]]);
+        let monday = read("She came on Monday.");
+        assert_eq!((monday.names.len(), &monday.weekdays[..]), (0, &["monday".to_owned()][..]));
         assert!(read("He said: \"They are here.\" (However, I was not.)").names.is_empty());
     }
 }

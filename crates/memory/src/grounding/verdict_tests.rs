@@ -374,3 +374,86 @@ fn the_judge_reads_the_day_of_a_text() {
     verify("Ann went to the museum on 5 July 2023.", &["Ann: I went to the museum yesterday."], checks);
     assert_eq!(seen.into_inner(), ["(6 July 2023) Ann: I went to the museum yesterday."]);
 }
+
+#[test]
+fn the_speaker_of_a_turn_is_who_says_i() {
+    let talk =
+        "Caroline (D2:1): How are you?\nMelanie (D2:2): Hey! I ran a charity race on Saturday. My kids loved it.";
+    let span = |claim: &str| match verdict(claim, talk) {
+        Verdict::Supported(place) => Some(&talk[place.start..place.end]),
+        _ => None,
+    };
+    let race = "Melanie (D2:2): Hey! I ran a charity race on Saturday.";
+    assert_eq!(span("Melanie ran a charity race."), Some(race));
+    assert_eq!(span("Melanie ran a charity race on Saturday."), Some(race));
+    assert_eq!(span("Melanie ran a charity race on Sunday."), None);
+    assert_eq!(span("Caroline ran a charity race."), None, "another speaker");
+}
+
+#[test]
+fn a_negation_of_another_clause_is_no_contradiction() {
+    let sold = "Jim, who had no money, sold his gold watch to Ann.";
+    assert_eq!(verdict("Jim sold his gold watch.", sold), Verdict::Unsupported, "only a judge can tell");
+    let yes = |_: &str, _: &str| Some(true);
+    let judged = verify("Jim sold his gold watch.", &[sold], Checks { judge: Some(&yes), ..Checks::default() });
+    assert!(matches!(judged, Verdict::Supported(_)));
+    assert!(is_supported("Jim sold his watch.", "Without a word Jim left, and then Jim sold his watch."));
+    let kept = "Jim, who was poor, did not sell his watch.";
+    assert!(matches!(verdict("Jim sold his watch.", kept), Verdict::Contradicted(_)));
+    assert!(is_supported("Jim did not sell his watch.", kept));
+}
+
+#[test]
+fn names_in_another_order_are_compared_by_what_is_between_them() {
+    for (claim, evidence) in [
+        ("Paris is the capital of France.", "The capital of France is Paris."),
+        ("Steve Jobs is the head of Apple.", "Apple's head is Steve Jobs."),
+        ("Ann opened a shop in Paris.", "In Paris, Ann opened a shop."),
+        ("Dr. Smith treated Ann.", "Smith treated Ann."),
+    ] {
+        assert!(is_supported(claim, evidence), "{claim}: {evidence}");
+    }
+    for (claim, evidence) in [
+        ("Ann is the mother of Tim.", "Tim is the mother of Ann."),
+        ("Ann is older than Tim.", "Tim is older than Ann."),
+        ("Ann's teacher was Tim.", "Tim's teacher was Ann."),
+    ] {
+        assert!(!is_supported(claim, evidence), "{claim}: {evidence}");
+    }
+}
+
+#[test]
+fn a_less_exact_date_is_no_rival() {
+    let evidence = "The harbour office was opened in May 1987 by the king.";
+    assert_eq!(verdict("The harbour office was opened on 3 May 1987.", evidence), Verdict::Unsupported);
+    assert!(matches!(verdict("The harbour office was opened in June 1987.", evidence), Verdict::Contradicted(_)));
+    assert!(is_supported("The harbour office was opened in the 1980s.", evidence));
+    assert!(!is_supported("The harbour office was opened in 1980.", &evidence.replace("May 1987", "the 1980s")));
+    assert!(is_supported(
+        "The harbour office was opened on 3 May 1987.",
+        &evidence.replace("in May 1987", "on 3.5.1987")
+    ));
+    assert!(!is_supported("The shop opened on Monday.", "The shop opened on Tuesday."));
+}
+
+#[test]
+fn the_day_of_a_text_is_for_a_judge() {
+    let day = |_: Place| NaiveDate::from_ymd_opt(2023, 7, 6);
+    let yes = |_: &str, _: &str| Some(true);
+    let claim = "On 6 July 2023 the board bought a boat.";
+    let with =
+        |judge| verify(claim, &["The board bought a boat."], Checks { day: Some(&day), judge, ..Checks::default() });
+    assert_eq!(with(None), Verdict::Unsupported);
+    assert!(matches!(with(Some(&yes)), Verdict::Supported(_)));
+}
+
+#[test]
+fn the_opposite_is_not_supported_in_other_languages() {
+    for (claim, evidence) in [
+        ("Ana vendió su reloj.", "Ana no vendió su reloj."),
+        ("Anna hat ihre Uhr verkauft.", "Anna hat ihre Uhr nicht verkauft."),
+        ("Анна продала часы.", "Анна не продала часы."),
+    ] {
+        assert!(is_supported(claim, claim) && !is_supported(claim, evidence), "{claim}");
+    }
+}

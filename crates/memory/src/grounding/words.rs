@@ -89,7 +89,7 @@ pub fn normal_form(text: &str) -> String {
     words.join(" ")
 }
 
-pub(super) fn is_function(lower: &str) -> bool {
+pub(crate) fn is_function(lower: &str) -> bool {
     FUNCTION_WORDS.split_ascii_whitespace().any(|word| word == lower)
 }
 
