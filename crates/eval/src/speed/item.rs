@@ -92,8 +92,12 @@ fn median(mut values: Vec<f64>) -> Option<f64> {
 }
 
 impl Items {
-    /// A new line.
+    /// The line of a case, a new one if it has none.
     pub(super) fn item(&mut self, suite: SpeedSuite, case: &str, unit: Unit) -> &mut SpeedItem {
+        let is_it = |item: &SpeedItem| item.suite == suite && item.case == case && item.unit == unit;
+        if let Some(at) = self.items.iter().position(is_it) {
+            return &mut self.items[at];
+        }
         self.items.push(SpeedItem {
             suite,
             case: case.to_owned(),

@@ -116,32 +116,33 @@ async fn measure_all(
             }
             SpeedSuite::GamTrace => {
                 let workload = gam_trace::record(plan.data_of(*suite)?, plan.questions, engine).await?;
-                run(&workload, plan, engine, progress, items).await?;
+                run(&[workload], plan, engine, progress, items).await?;
             }
             // Needs servers and no engine: `measure_clients`.
             SpeedSuite::Serve => {}
             SpeedSuite::Prefill | SpeedSuite::Decode | SpeedSuite::Siblings => {
                 let sizes = plan.preset.sizes();
                 let workloads = workload::of(*suite, sizes, plan.decodings, engine.caller(), &mut items.left_out);
-                for workload in workloads {
-                    run(&workload, plan, engine, progress, items).await?;
-                }
+                run(&workloads, plan, engine, progress, items).await?;
             }
         }
     }
     Ok(())
 }
 
-/// Gives both sides the same work, in turns.
+/// Gives both sides the same work, in turns, and each workload once before any is repeated: a processor that slows down does
+/// so for all of them.
 async fn run(
-    workload: &Workload,
+    workloads: &[Workload],
     plan: Plan<'_>,
     engine: &dyn EngineUnderTest,
     progress: &mut dyn FnMut(&str),
     items: &mut Items,
 ) -> Result<()> {
-    let item = items.item(workload.suite, &workload.case, workload.unit);
-    for repetition in 0..plan.repetitions {
+    let rounds =
+        (0..plan.repetitions).flat_map(|repetition| workloads.iter().map(move |workload| (repetition, workload)));
+    for (repetition, workload) in rounds {
+        let item = items.item(workload.suite, &workload.case, workload.unit);
         progress(&format!("{} {}: {} of {}", workload.suite, workload.case, repetition + 1, plan.repetitions));
         let chains = workload.marked(repetition);
         if workload.prefilled {

@@ -51,10 +51,10 @@ pub(super) fn of(
         }
         tokens <= context
     };
-    let workload = |case: String, unit, counts_tokens, chains| {
-        let prefilled = false;
-        Workload { suite, case, unit, counts_tokens, prefilled, chains }
-    };
+    // Answers are measured after their prompts, which the calls of one repetition share whatever their decoding.
+    let prefilled = suite == SpeedSuite::Decode;
+    let workload =
+        |case: String, unit, counts_tokens, chains| Workload { suite, case, unit, counts_tokens, prefilled, chains };
     match suite {
         SpeedSuite::Prefill => {
             let mut workloads = Vec::new();
@@ -83,8 +83,7 @@ pub(super) fn of(
                 for decoding in decodings {
                     let case = format!("{case}, {}", decoding.values());
                     let chains = vec![vec![drawn(call(&text, 128), *decoding, 0)]];
-                    let after = workload(case, Unit::OutputTokensPerSecond, false, chains);
-                    workloads.push(Workload { prefilled: true, ..after });
+                    workloads.push(workload(case, Unit::OutputTokensPerSecond, false, chains));
                 }
             }
             workloads
