@@ -70,6 +70,18 @@ fn a_short_answer_is_the_span_that_the_model_finds_likely() {
 }
 
 #[test]
+fn a_model_that_writes_that_the_documents_do_not_hold_it_abstains() {
+    let ask = |reply: &str| {
+        let caller = Scripted::new(CONTEXT_TOKENS).answer("answer", reply);
+        lighthouse().ask("Who founded Pell?", &caller, &paper()).answer.expect("it replies")
+    };
+    let withheld = ask("Not in the documents.");
+    assert_eq!((withheld.abstained, withheld.statements.len()), (Some(true), 0));
+    let answered = ask("Ada Brook lit the lamp of the lighthouse.");
+    assert_eq!((answered.abstained, answered.statements.len()), (None, 1));
+}
+
+#[test]
 fn scoring_counts_in_the_usage_and_is_in_the_trace() {
     let caller = sure_of("platinum");
     let Asked { answer, events } = story().ask("What was the fob chain made of?", &caller, &small());

@@ -47,7 +47,7 @@ pub struct Grounding {
 const MIN_F1: f64 = 0.5;
 
 /// Phrases of answers that abstain, without articles and punctuation.
-const ABSTENTIONS: [&str; 22] = [
+const ABSTENTIONS: [&str; 32] = [
     "not in documents",
     "not in document",
     "not in text",
@@ -59,6 +59,16 @@ const ABSTENTIONS: [&str; 22] = [
     "not provided",
     "not given",
     "not said",
+    "not mention",
+    "not state",
+    "not specify",
+    "not provide",
+    "not found in",
+    "doesnt mention",
+    "doesnt say",
+    "doesnt specify",
+    "dont mention",
+    "cannot be determined",
     "not available",
     "not contain",
     "no information",
@@ -162,6 +172,8 @@ mod tests {
         check(&["the watch"], "It is not mentioned in the text.", Outcome::Abstained);
         check(&["the watch"], "Not in the documents.", Outcome::Abstained);
         check(&["the watch"], "Unknown", Outcome::Abstained);
+        check(&["the watch"], "The context doesn't mention what he sold.", Outcome::Abstained);
+        check(&["guilty"], "He was not found guilty.", Outcome::Right);
         check(&["the actor in the black cloak"], "The actor wearing a black cloak", Outcome::Right);
         check(&["no"], "No, he was younger.", Outcome::Right);
         check(&["no"], "Yes, there is no doubt.", Outcome::Wrong);

@@ -15,7 +15,7 @@ use crate::core::short::{is_polar, listed, one_line};
 use crate::core::span;
 use crate::core::support::statements;
 use crate::core::trace::Event;
-use crate::grounding::{self, AnswerType, Chosen, Place, ShortAnswer};
+use crate::grounding::{self, AnswerType, Chosen, Place, ShortAnswer, normal_form};
 
 const ANSWER: Instructions = Instructions {
     task: "You answer questions from a text that is given to you.",
@@ -23,7 +23,7 @@ const ANSWER: Instructions = Instructions {
 Read CONTEXT and answer QUESTION in one or two short sentences.
 - Use only what CONTEXT says. Prefer its own words.
 - If CONTEXT gives a time by a word like \"yesterday\", work out the date from the time at which it was said.
-- If CONTEXT does not hold the answer, say that it is not there.
+- If CONTEXT does not hold the answer, write \"Not in the documents.\" and no more.
 - Give the answer alone: no introduction, no explanation of how you found it.",
     cue: "Answer QUESTION from CONTEXT in one short sentence.",
 };
@@ -44,7 +44,7 @@ const CUE_OF_FORM: &str = "Answer QUESTION from CONTEXT, in the form that is ask
 /// Tokens of an answer (GAM's released client: 256).
 const MAX_OUTPUT_TOKENS: usize = 256;
 
-/// The answer where the evidence probably holds none.
+/// The answer where the evidence probably holds none. [`ANSWER`] has models write it.
 pub(crate) const NOT_IN_DOCUMENTS: &str = "Not in the documents.";
 
 /// The responder's prompt for a question, with `context` in it.
@@ -121,6 +121,9 @@ pub(crate) async fn cited(
 }
 
 async fn checked(asked: &str, reply: Reply, quotable: &Quotable, session: &Session<'_>) -> Result<Answer> {
+    if session.settings.choices.is_empty() && normal_form(&reply.text) == normal_form(NOT_IN_DOCUMENTS) {
+        return Ok(Answer { model: reply.model, ..withheld(&reply.text, session) });
+    }
     let text = choices::with_text(&reply.text, &session.settings);
     let answer = grounded(asked, text, None, quotable, session).await?;
     Ok(Answer { model: reply.model, ..answer })
