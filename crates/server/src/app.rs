@@ -30,6 +30,11 @@ tokio::task_local! {
     pub(crate) static PRIORITY: Priority;
 }
 
+/// The priority of the calls of this task that have no other.
+pub(crate) fn priority() -> Priority {
+    PRIORITY.try_with(|priority| *priority).unwrap_or(Priority::Interactive)
+}
+
 /// A handle to the shared state.
 pub(crate) type App = Arc<Shared>;
 

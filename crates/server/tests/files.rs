@@ -94,6 +94,26 @@ fn a_file_of_a_vector_store_is_a_document_of_its_corpus() {
 }
 
 #[test]
+fn all_conversations_of_a_file_are_deleted_with_it() {
+    let host = Host::new(Scripted::new(CONTEXT_TOKENS));
+    let chat = r#"{"messages": [{"role": "user", "content": "Did the wall break?"}, {"role": "assistant", "content": "Yes."}]}"#;
+    let file = id(&upload(&host, "chats.jsonl", "assistants", &format!("{chat}\n{chat}\n")).json());
+    let store = id(&host.post("/v1/vector_stores", &json!({ "file_ids": [file] })).json());
+    let place = format!("/v1/vector_stores/{store}/files/{file}");
+    eventually("it is ingested", || host.get(&place).json()["status"] == "completed");
+    let documents = || host.get(&format!("/v1/corpora/{store}/documents")).json()["documents"].clone();
+    assert_eq!(documents().as_array().map(Vec::len), Some(2));
+    assert_eq!(host.get(&format!("/v1/vector_stores/{store}/files")).json()["data"].as_array().map(Vec::len), Some(1));
+    // One of them alone leaves the file.
+    let one = documents()[0]["id"].to_string();
+    assert_eq!(host.delete(&format!("/v1/corpora/{store}/documents/{one}")).status, 204);
+    assert_eq!(host.get(&place).json()["status"], "completed");
+    assert_eq!(host.delete(&place).json()["deleted"], true);
+    assert_eq!(documents(), json!([]));
+    host.get(&place).refused(404, "not_found");
+}
+
+#[test]
 fn a_file_that_cannot_be_read_has_failed() {
     let host = Host::new(Scripted::new(CONTEXT_TOKENS));
     let file = id(&upload(&host, "lamp.jpg", "assistants", "\0").json());

@@ -8,7 +8,7 @@ use std::time::Duration;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
-use calls::{OnText, Priority, WorkflowId};
+use calls::{OnText, WorkflowId};
 use memory::{MemoryError, Session, Settings, Trace, methods};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -19,7 +19,7 @@ use super::ready::prepare;
 use super::settings::{default_settings, method};
 use super::thread::Place;
 use crate::admission::AdmittedJson;
-use crate::app::{App, fresh_id, random};
+use crate::app::{App, fresh_id, priority, random};
 use crate::blocking::{run_blocking, run_on_thread};
 use crate::error::{Result, ServerError};
 use crate::openai::params::in_range;
@@ -118,6 +118,8 @@ pub(crate) async fn answer(
     let wait = request.prepare_wait.map(Duration::from_secs);
     let (id, record) = (fresh_id("trace")?, Record::new(watch.clone()));
     let (kept, name) = (Arc::clone(&record.kept), corpus.clone());
+    // The work runs on a thread, which does not know this task.
+    let priority = priority();
     let work = {
         let (app, tenant, corpus, settings) = (Arc::clone(app), Arc::clone(tenant), corpus.clone(), settings.clone());
         let id = id.clone();
@@ -131,7 +133,7 @@ pub(crate) async fn answer(
                 trace: &trace,
                 workflow: WorkflowId(random()?),
                 tenant: tenant.id,
-                priority: Priority::Interactive,
+                priority,
                 on_text: watch.map(|watch| OnText::new(move |text| watch("text", &json!({ "text": text })))),
             };
             let turns = match &place {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::Value;
-use store::Corpus;
+use store::{Corpus, Document};
 
 use super::attachment::Attached;
 use super::documents::{reading, remove_document};
@@ -90,16 +90,22 @@ pub(crate) async fn attach(
         }
     }
     // Before the job starts: a document that is there has its record.
-    let owner = Arc::clone(tenant);
+    let ids: Vec<String> = records.iter().map(|record| record.id.clone()).collect();
+    let (owner, name) = (Arc::clone(tenant), corpus.clone());
     run_blocking(move || {
-        let corpus = owner.corpora.open(&corpus)?;
+        let corpus = owner.corpora.open(&name)?;
         records.iter().try_for_each(|record| kept::write(&corpus, record))
     })
     .await?;
-    if let Some(job) = job {
-        start(app, tenant, job)?;
-    }
-    Ok(())
+    let Some(Err(refused)) = job.map(|job| start(app, tenant, job)) else { return Ok(()) };
+    // A file whose job is refused can be added again.
+    let owner = Arc::clone(tenant);
+    run_blocking(move || {
+        let corpus = owner.corpora.open(&corpus)?;
+        ids.iter().try_for_each(|id| kept::delete::<Attached>(&corpus, id))
+    })
+    .await?;
+    Err(refused)
 }
 
 /// The name, with a number if a document has it already.
@@ -182,25 +188,28 @@ pub(crate) async fn text(tenant: &Arc<Tenant>, corpus: String, id: String) -> Re
 /// [`ServerError::NotFound`], and [`ServerError::Conflict`] while a job changes the corpus.
 pub(crate) async fn detach(tenant: &Arc<Tenant>, corpus: String, id: String) -> Result<()> {
     let (place, wanted) = (corpus.clone(), id.clone());
-    let (document, job) = reading(tenant, corpus.clone(), move |corpus| {
+    let (documents, job) = reading(tenant, corpus.clone(), move |corpus| {
         let record = match kept::read::<Attached>(corpus, &wanted) {
             Ok((record, _)) => Some(record),
             Err(ServerError::NotFound(_)) => None,
             Err(error) => return Err(error),
         };
         let number = wanted.strip_prefix(&place).and_then(|rest| rest.strip_prefix('/')).map(str::to_owned);
-        let mut documents = corpus.documents()?.into_iter();
-        let document = documents.find(|document| {
+        let is_meant = |document: &Document| {
             record.as_ref().is_some_and(|record| record.is_of(document)) || number == Some(document.id.0.to_string())
-        });
-        if record.is_none() && document.is_none() {
+        };
+        let documents: Vec<Document> = corpus.documents()?.into_iter().filter(is_meant).collect();
+        if record.is_none() && documents.is_empty() {
             return Err(ServerError::NotFound(format!("file {wanted}")));
         }
-        Ok((document, record.and_then(|record| record.job.ok())))
+        Ok((documents, record.and_then(|record| record.job.ok())))
     })
     .await?;
-    if let Some(document) = document {
-        return remove_document(tenant, corpus, document.id).await;
+    if !documents.is_empty() {
+        for document in documents {
+            remove_document(tenant, corpus.clone(), document.id).await?;
+        }
+        return Ok(());
     }
     let _lock = tenant.try_lock_corpus(&corpus)?;
     let owner = Arc::clone(tenant);

@@ -38,14 +38,17 @@ impl Record for Attached {
 }
 
 impl Attached {
-    /// Whether the file became this document.
+    /// Whether the file became this document, or it is one of the conversations of the export that the file is.
     pub fn is_of(&self, document: &Document) -> bool {
-        self.document == document.path
+        let rest = document.path.strip_prefix(&self.document);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('#'))
     }
 }
 
-/// Deletes the record of a document that is deleted.
+/// Deletes the record of a document that is to be deleted, if no other document is of the same file.
 pub(super) fn forget(corpus: &Corpus, document: &Document) -> Result<()> {
-    let mut records = kept::all::<Attached>(corpus)?.into_iter().filter(|record| record.is_of(document));
-    records.try_for_each(|record| kept::delete::<Attached>(corpus, &record.id))
+    let documents = corpus.documents()?;
+    let is_last = |record: &Attached| !documents.iter().any(|other| other.id != document.id && record.is_of(other));
+    let records = kept::all::<Attached>(corpus)?.into_iter().filter(|record| record.is_of(document));
+    records.filter(is_last).try_for_each(|record| kept::delete::<Attached>(corpus, &record.id))
 }

@@ -84,7 +84,8 @@ async fn remove(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Deletes a document with what may contain its text: traces, turns of threads, and stored responses.
+/// Deletes a document with what may contain its text: traces, turns of threads, and stored responses. These go first, so that a
+/// deletion that fails midway can be repeated, and again behind the document, because an answer may have quoted it meanwhile.
 pub(crate) async fn remove_document(tenant: &Arc<Tenant>, corpus: String, id: DocId) -> Result<()> {
     let tenant = Arc::clone(tenant);
     let lock = tenant.try_lock_corpus(&corpus)?;
@@ -92,15 +93,21 @@ pub(crate) async fn remove_document(tenant: &Arc<Tenant>, corpus: String, id: Do
         let _lock = lock;
         let mut writer = tenant.corpora.open_writer(&corpus)?;
         let document = writer.document(id)?;
+        forget(&tenant, &corpus, &writer, &document)?;
         writer.remove_document(id)?;
-        tenant.traces.delete_of(&corpus);
-        tenant.threads.forget(&writer, &document)?;
-        tenant.responses.forget_document(&corpus, &document)?;
-        notes::forget(&tenant, &writer, &document)?;
-        attachment::forget(&writer, &document)?;
-        questions::forget(&writer)
+        forget(&tenant, &corpus, &writer, &document)
     })
     .await
+}
+
+/// Deletes what may contain the text of a document.
+fn forget(tenant: &Tenant, name: &str, corpus: &Corpus, document: &Document) -> Result<()> {
+    tenant.traces.delete_of(name);
+    tenant.threads.forget(corpus, document)?;
+    tenant.responses.forget_document(name, document)?;
+    notes::forget(tenant, corpus, document)?;
+    attachment::forget(corpus, document)?;
+    questions::forget(corpus)
 }
 
 /// Runs a read-only task on a corpus.

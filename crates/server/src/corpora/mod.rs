@@ -150,10 +150,14 @@ pub(crate) async fn remove_corpus(tenant: &Arc<Tenant>, corpus: String) -> Resul
     let lock = tenant.try_lock_corpus(&corpus)?;
     run_blocking(move || {
         let _lock = lock;
-        tenant.corpora.remove(&corpus)?;
-        tenant.jobs.delete_of(&corpus);
-        tenant.traces.delete_of(&corpus);
-        tenant.responses.forget_corpus(&corpus)
+        let removed = tenant.corpora.remove(&corpus);
+        // Also of a corpus that is gone: an earlier deletion may have failed behind that point.
+        if matches!(removed, Ok(()) | Err(store::Error::UnknownCorpus { .. })) {
+            tenant.jobs.delete_of(&corpus);
+            tenant.traces.delete_of(&corpus);
+            tenant.responses.forget_corpus(&corpus)?;
+        }
+        Ok(removed?)
     })
     .await
 }

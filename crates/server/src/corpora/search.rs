@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::{Path, State};
 use axum::{Extension, Json};
-use calls::{Priority, WorkflowId};
+use calls::WorkflowId;
 use memory::{MemoryError, Session, Settings, Trace, methods};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 
 use super::ready::prepare;
 use crate::admission::AdmittedJson;
-use crate::app::{App, random};
+use crate::app::{App, priority, random};
 use crate::blocking::run_on_thread;
 use crate::error::{Result, ServerError};
 use crate::tenant::{CurrentTenant, Tenant};
@@ -62,6 +62,8 @@ pub(crate) async fn search_pages(
         return Err(ServerError::invalid(format!("`k` must be 1 to {MAX_PAGES}"), "k"));
     }
     let query: Arc<str> = request.query.into();
+    // The work runs on a thread, which does not know this task.
+    let priority = priority();
     let work = || {
         let (app, tenant, corpus, query) = (Arc::clone(app), Arc::clone(tenant), corpus.clone(), Arc::clone(&query));
         move || async move {
@@ -74,7 +76,7 @@ pub(crate) async fn search_pages(
                 trace: &trace,
                 workflow: WorkflowId(random()?),
                 tenant: tenant.id,
-                priority: Priority::Interactive,
+                priority,
                 on_text: None,
             };
             let hits = memory::search(&query, tool, k, &corpus, &session).await?;

@@ -81,11 +81,15 @@ fn behind_context(text: &str) -> &str {
 fn without_remarks(text: &str) -> String {
     let mut text = text.to_owned();
     for (begin, end) in REMARKS {
-        while let Some(start) = text.find(begin)
-            && let Some(length) = text[start..].find(end)
+        let (mut kept, mut rest) = (String::new(), text.as_str());
+        while let Some(start) = rest.find(begin)
+            && let Some(length) = rest[start..].find(end)
         {
-            text.replace_range(start..start + length + end.len(), "");
+            kept.push_str(&rest[..start]);
+            rest = &rest[start + length + end.len()..];
         }
+        kept.push_str(rest);
+        text = kept;
     }
     text.trim().to_owned()
 }

@@ -35,6 +35,8 @@ impl Record for Conversation {
 
 /// Maximum items.
 const MAX_ITEMS: usize = 4096;
+/// Maximum bytes of the items as JSON.
+const MAX_BYTES: usize = 32 << 20;
 
 impl Conversation {
     pub fn to_json(&self) -> Value {
@@ -44,12 +46,18 @@ impl Conversation {
     /// Adds items.
     ///
     /// # Errors
-    /// [`ServerError::Invalid`] if it is full.
+    /// [`ServerError::Invalid`] if it is full; nothing must be written then.
     pub fn extend(&mut self, items: Vec<Value>) -> Result<()> {
         self.items.extend(items);
         self.updated = since_1970().as_secs();
         if self.items.len() > MAX_ITEMS {
             return Err(ServerError::invalid(format!("a conversation has at most {MAX_ITEMS} items"), "conversation"));
+        }
+        let bytes: usize = self.items.iter().map(|item| item.to_string().len()).sum();
+        if bytes > MAX_BYTES {
+            let reason =
+                format!("a conversation has at most {} MiB, and this one would have {bytes} bytes", MAX_BYTES >> 20);
+            return Err(ServerError::invalid(reason, "conversation"));
         }
         Ok(())
     }

@@ -98,6 +98,7 @@ pub(super) async fn change<T: Send + 'static>(
         let mut conversation = conversations.read(&id)?;
         let outcome = work(&mut conversation)?;
         conversations.write(&conversation)?;
+        conversations.trim()?;
         Ok(outcome)
     })
     .await

@@ -43,6 +43,8 @@ pub(in crate::openai) struct Ranking {
     pub score_threshold: Option<f64>,
 }
 
+/// Most queries of one search.
+const MAX_QUERIES: usize = 32;
 /// Maximum results of one search.
 pub(in crate::openai) const MAX_RESULTS: usize = 50;
 
@@ -86,6 +88,9 @@ pub(super) async fn search(
         Query::One(query) => vec![query],
         Query::Some(queries) => queries,
     };
+    if queries.len() > MAX_QUERIES {
+        return Err(ServerError::invalid(format!("`query` has at most {MAX_QUERIES} texts"), "query"));
+    }
     let least = request.ranking_options.and_then(|ranking| ranking.score_threshold);
     let mut all: Vec<Value> = Vec::new();
     for query in &queries {
