@@ -73,10 +73,13 @@ impl AdamW {
         Ok(AdamW { settings, parameters: variables.iter().map(parameter).collect::<Result<_>>()? })
     }
 
-    /// One update by `gradients`, which are clipped; returns their norm before.
+    /// One update by `gradients`, which are clipped; returns their norm before. If that is not finite nothing changes.
     pub fn update(&mut self, step: usize, gradients: &[Vec<f32>]) -> f32 {
         let squares: f64 = gradients.iter().flatten().map(|g| f64::from(*g).powi(2)).sum();
         let norm = squares.sqrt() as f32;
+        if !norm.is_finite() {
+            return norm;
+        }
         let shrink = if norm > self.settings.clip { self.settings.clip / norm } else { 1.0 };
         let rate = self.settings.rate_at(step);
         let count = i32::try_from(step + 1).unwrap_or(i32::MAX);
@@ -148,5 +151,9 @@ mod tests {
         assert_eq!(optimiser.update(0, &[vec![30.0, 40.0]]), 50.0);
         let first = &optimiser.parameters[0].first;
         assert!((first[0] - 0.06).abs() < 1e-6 && (first[1] - 0.08).abs() < 1e-6, "{first:?}");
+        let before = optimiser.parameters.clone();
+        assert!(optimiser.update(1, &[vec![f32::INFINITY, 0.0]]).is_infinite());
+        assert!(optimiser.update(1, &[vec![f32::NAN, 0.0]]).is_nan());
+        assert_eq!(optimiser.parameters, before, "nothing that is not finite is learned");
     }
 }

@@ -149,10 +149,10 @@ impl<'a> Run<'a> {
         let mut gradients = zeros(&self.lora);
         let learner = Learner { network: self.network, lora: &self.lora, kept: self.plan.kept };
         let Learned { loss, tokens, rewarded } = self.lessons.step(step, learner, &mut gradients)?;
-        if !loss.is_finite() {
-            return Err(TrainError::Diverged { step: step + 1, loss });
-        }
         let norm = self.optimiser.update(step, &gradients);
+        if !(loss.is_finite() && norm.is_finite()) {
+            return Err(TrainError::Diverged { step: step + 1, loss, norm });
+        }
         self.optimiser.store(&self.lora.variables())?;
         let seconds = begun.elapsed().as_secs_f64();
         self.position.step += 1;

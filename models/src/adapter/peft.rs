@@ -247,6 +247,13 @@ impl Settings {
         let rank = |value: &Value| value.as_u64().and_then(|rank| usize::try_from(rank).ok()).filter(|rank| *rank > 0);
         let missing = |name: &str, value: &Value| ModelError::config(format!("the adapter's `{name}` is {value}"));
         let patterns = |name: &str| config[name].as_object().into_iter().flatten();
+        // PEFT takes them as regular expressions at the end of a module's name.
+        let is_plain = |pattern: &str| pattern.chars().all(|c| c.is_alphanumeric() || "._-".contains(c));
+        for name in ["rank_pattern", "alpha_pattern"] {
+            if let Some((pattern, _)) = patterns(name).find(|(pattern, _)| !is_plain(pattern)) {
+                return unsupported(format!("`{name}` with the regular expression `{pattern}`"));
+            }
+        }
         let ranks = patterns("rank_pattern")
             .map(|(module, value)| Ok((module.clone(), rank(value).ok_or_else(|| missing("rank_pattern", value))?)));
         let alphas = patterns("alpha_pattern").map(|(module, value)| {
@@ -262,7 +269,6 @@ impl Settings {
     }
 
     fn of(&self, module: &str) -> (usize, f32) {
-        // PEFT takes a pattern as a regular expression at the end of the name; plain names are what is written in practice.
         let fits = |pattern: &str| module == pattern || module.ends_with(&format!(".{pattern}"));
         let rank = self.ranks.iter().find(|(pattern, _)| fits(pattern)).map_or(self.rank, |(_, rank)| *rank);
         let alpha = self.alphas.iter().find(|(pattern, _)| fits(pattern)).map_or(self.alpha, |(_, alpha)| *alpha);
@@ -324,6 +330,8 @@ mod tests {
             ("peft_type", json!("IA3")),
             ("init_lora_weights", json!("pissa_niter_4")),
             ("use_something_new", json!(true)),
+            ("alpha_pattern", json!({ ".*down_proj": 8 })),
+            ("rank_pattern", json!({ "(q|k)_proj": 4 })),
         ];
         for (name, value) in cases {
             saved(folder.path(), |config| config[name] = value.clone());
