@@ -5,6 +5,8 @@ use std::ops::Range;
 use calls::Message as Turn;
 use models::{ChatOptions, ChatTemplate};
 
+use crate::thought::CLOSE;
+
 /// The byte range of each message's content in the prompt that the template has rendered with these options; `None` for
 /// one that the template has changed or left out.
 pub(crate) fn find(
@@ -32,26 +34,32 @@ fn by_frame(
     let marked = turns.iter().zip(&marks).map(|(turn, mark)| Turn { content: mark.clone(), ..turn.clone() });
     let marked: Vec<_> = marked.map(|turn| turn.for_template()).collect();
     let frame = template.render_chat(&marked, options).ok()?;
-    let (mut frame, mut at, mut found) = (frame.as_str(), 0, Vec::new());
-    for (turn, mark) in turns.iter().zip(&marks) {
-        let Some((before, after)) = frame.split_once(mark.as_str()).filter(|_| !mark.is_empty()) else {
-            // Some templates write the calls of a turn only.
-            if turn.tool_calls.is_empty() {
-                return None;
-            }
-            found.push(None);
-            continue;
-        };
+    // Some templates change the order: the system message may follow the first turns.
+    let place = |mark: &String| if mark.is_empty() { None } else { frame.find(mark.as_str()) };
+    let places: Vec<Option<usize>> = marks.iter().map(place).collect();
+    let mut order: Vec<(usize, usize)> =
+        places.iter().enumerate().filter_map(|(turn, at)| Some(((*at)?, turn))).collect();
+    order.sort_unstable();
+    // Some templates write the calls of a turn only.
+    let is_found = |(turn, place): (&Turn, &Option<usize>)| place.is_some() || !turn.tool_calls.is_empty();
+    turns.iter().zip(&places).all(is_found).then_some(())?;
+    let (mut from, mut at, mut found) = (0, 0, vec![None; turns.len()]);
+    for (start, turn) in order {
+        let before = &frame[from..start];
         rendered[at..].starts_with(before).then_some(())?;
         at += before.len();
-        // Some templates trim white space.
-        let content = [turn.content.as_str(), turn.content.trim()];
-        let content = content.into_iter().find(|content| rendered[at..].starts_with(content))?;
-        found.push(Some(at..at + content.len()));
+        from = start + marks[turn].len();
+        let content = written(&turns[turn].content).into_iter().find(|content| rendered[at..].starts_with(content))?;
+        found[turn] = Some(at..at + content.len());
         at += content.len();
-        frame = after;
     }
-    (rendered[at..] == *frame).then_some(found)
+    (rendered[at..] == frame[from..]).then_some(found)
+}
+
+/// What templates write of a content: some trim white space, and some leave out the thought before an answer.
+fn written(content: &str) -> [&str; 4] {
+    let answer = content.rsplit_once(CLOSE).map_or(content, |(_, answer)| answer);
+    [content, content.trim(), answer.trim_start_matches('\n'), answer.trim()]
 }
 
 /// Each content at its next occurrence.
@@ -84,8 +92,6 @@ mod tests {
         let rendered = template.render(&turns).unwrap();
         let options = ChatOptions { opens_turn: true, ..ChatOptions::default() };
         let found = find(&template, &rendered, &turns, options);
-        let end = found.iter().flatten().map(|range| range.start).collect::<Vec<_>>();
-        assert!(end.is_sorted());
         found
             .into_iter()
             .map(|range| range.map(|range| format!("{}|{}", range.start, &rendered[range.clone()])))
@@ -122,6 +128,16 @@ mod tests {
         check(&with_calls, "So.", [Some("So."), Some("<|im_end|>")]);
         check(&with_calls, "", [None, Some("<|im_end|>")]);
         check(calls_only, "So.", [None, Some("<|im_end|>")]);
+    }
+
+    #[test]
+    fn contents_in_another_order_and_without_thoughts_are_found() {
+        let last_first = "{% for m in messages[1:] %}[INST]{{ m.content }}[/INST]{% endfor %}{{ messages[0].content }}";
+        let found = contents(last_first, &["[/INST]", "[INST]"]);
+        assert_eq!(found, [Some("19|[/INST]".into()), Some("6|[INST]".into())]);
+        let answers = TEMPLATE.replace("m.content", "m.content.split('</think>')[-1].lstrip('\\n')");
+        let found = contents(&answers, &["<think>\nHm.\n</think>\n\n<|im_end|>", "user"]);
+        assert_eq!(found, [Some("17|<|im_end|>".into()), Some("55|user".into())]);
     }
 
     #[test]

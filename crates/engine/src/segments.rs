@@ -40,7 +40,10 @@ impl Segments {
     /// Number of leading tokens that other prompts are expected to share: all before the first volatile segment.
     pub fn stable_tokens(&self) -> usize {
         let stable = self.0.iter().take_while(|(_, at)| at.stability != Stability::Volatile);
-        stable.last().map_or(0, |(end, _)| *end)
+        let end = stable.last().map_or(0, |(end, _)| *end);
+        // A template may write a volatile segment before a stable one.
+        let is_later = |(own, at): &(usize, Divergence)| at.stability != Stability::Volatile || *own >= end;
+        if self.0.iter().all(is_later) { end } else { 0 }
     }
 
     /// The segment in which the cached part of a prompt ends.

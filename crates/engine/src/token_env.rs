@@ -24,7 +24,7 @@ impl TokenEnv {
             words[special as usize].insert(0, TokTrie::SPECIAL_TOKEN_MARKER);
         }
         let trie = TokTrie::from(&TokRxInfo::new(size, first), &words).with_eos_tokens(eos);
-        Ok(TokenEnv { trie, tokenizer })
+        Ok(TokenEnv { tokenizer, trie })
     }
 
     /// Tokens with exactly these bytes: the tokenizer's own where possible, otherwise the longest that match.
