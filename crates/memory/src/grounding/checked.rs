@@ -25,7 +25,7 @@ pub fn check(question: &str, answer: &str, evidence: &[&str], checks: Checks<'_>
     let asked = question.trim().trim_end_matches(['?', ' ']);
     let verdict = |claim: &Claim| {
         let (word, rest) = without_yes_or_no(&claim.text);
-        match word.filter(|_| is_echo(rest)).or_else(|| word_of_echo(rest)) {
+        match if rest.is_empty() { word } else { word_of_echo(rest) } {
             Some(true) => verify(asked, evidence, checks),
             Some(false) => opposite(verify(asked, evidence, checks)),
             None if is_fragment(rest) => {
@@ -62,26 +62,21 @@ fn without_yes_or_no(claim: &str) -> (Option<bool>, &str) {
     }
 }
 
-/// Whether the rest behind "yes" or "no" adds nothing: it is empty, or "he did".
-fn is_echo(rest: &str) -> bool {
-    let words = words(rest);
-    words.is_empty() || words.len() <= LONGEST_ECHO && word_of_echo(rest).is_some()
-}
-
-/// "He did" is yes and "she has not" is no.
+/// "He did" is yes, "she has not" and "they didn't" are no.
 fn word_of_echo(text: &str) -> Option<bool> {
     let words = words(text);
-    let (subject, rest) = words.split_first()?;
-    let denies = |lower: &str| lower == "not" || lower.ends_with("n't");
-    let is_auxiliary = |lower: &str| AUXILIARIES.contains(&lower.strip_suffix("n't").unwrap_or(lower));
-    let is_short = (1..LONGEST_ECHO).contains(&rest.len()) && is_auxiliary(&rest[0].lower);
-    let adds_nothing = rest[1.min(rest.len())..].iter().all(|word| denies(&word.lower));
-    let is_echo = SUBJECTS.contains(&subject.lower.as_str()) && is_short && adds_nothing;
-    is_echo.then(|| !rest.iter().any(|word| denies(&word.lower)))
+    let [subject, auxiliary, rest @ ..] = &words[..] else { return None };
+    let (verb, is_denied) = match auxiliary.lower.strip_suffix("n't") {
+        Some(verb) => (verb, true),
+        None => (auxiliary.lower.as_str(), false),
+    };
+    let is_echo = SUBJECTS.contains(&subject.lower.as_str()) && AUXILIARIES.contains(&verb);
+    match rest {
+        [] if is_echo => Some(!is_denied),
+        [not] if is_echo && not.lower == "not" => Some(false),
+        _ => None,
+    }
 }
-
-/// Words of the longest text that only repeats "yes" or "no".
-const LONGEST_ECHO: usize = 3;
 
 fn begins_with_pronoun(claim: &str) -> bool {
     words(claim).first().is_some_and(|word| matches!(word.lower.as_str(), "he" | "she"))

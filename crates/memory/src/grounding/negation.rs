@@ -72,7 +72,10 @@ pub(super) fn polarity(claim: (&[Word], &Clauses), shown: (&[Word], &Clauses)) -
     if let Some(run) = run_of(said, given) {
         let clause = given_clauses.of_word[run];
         let reports = (0..run).any(|at| given_clauses.of_word[at] == clause && given_clauses.negates[at]);
-        return if reports { Polarity::Unclear } else { Polarity::Same };
+        // "Jim sold nothing." does not say that Jim sold.
+        let end = run + said.len();
+        let denies = given.get(end).is_some_and(|next| given_clauses.negates[end] && next.lower != "without");
+        return if reports || denies { Polarity::Unclear } else { Polarity::Same };
     }
     let whole = said_clauses.is_negative(|_| true) != given_clauses.is_negative(|_| true);
     let by_clause = (0..said_clauses.count()).any(|clause| {
@@ -244,6 +247,8 @@ mod tests {
             ("Jim, who was not poor, did not sell his watch.", Polarity::Unclear),
             ("He could not say whether Jim sold his watch.", Polarity::Unclear),
             ("\"No,\" said Ann, \"Jim has sold his watch.\"", Polarity::Same),
+            ("Jim sold his watch without a word.", Polarity::Same),
+            ("Jim sold his watch never.", Polarity::Unclear),
             ("Jim not only sold his watch but left.", Polarity::Same),
         ] {
             assert_eq!(of("Jim sold his watch.", shown), want, "{shown}");

@@ -417,6 +417,7 @@ fn names_in_another_order_are_compared_by_what_is_between_them() {
         ("Ann is the mother of Tim.", "Tim is the mother of Ann."),
         ("Ann is older than Tim.", "Tim is older than Ann."),
         ("Ann's teacher was Tim.", "Tim's teacher was Ann."),
+        ("Apple's head sued Tim.", "Tim sued Apple's head."),
     ] {
         assert!(!is_supported(claim, evidence), "{claim}: {evidence}");
     }
