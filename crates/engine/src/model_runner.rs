@@ -216,7 +216,7 @@ impl ModelRunner {
     /// One step: schedule, run, sample. The step is short while replies of any model are streamed (`streams`). False if
     /// there was nothing to run.
     pub fn step(&mut self, streams: bool) -> bool {
-        let step = self.scheduler.step(self.budget.rows(streams));
+        let step = self.scheduler.step(self.budget.rows(streams, self.scheduler.decoding()));
         let outcome = self.run(&step);
         self.sample(&step.work, outcome);
         !step.work.is_empty()

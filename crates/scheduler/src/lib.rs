@@ -52,7 +52,7 @@ pub use page_pool::{PageId, PagePool};
 pub use prefix_tree::PrefixTree;
 pub use request::{Namespace, PinId, Request, SequenceId, WorkflowId};
 pub use saved::SavedPage;
-pub use scheduler::{Config, PageCopy, Refusal, Scheduler, Step, Usage, Work};
+pub use scheduler::{Config, PROMPT_ROWS, PageCopy, Refusal, Scheduler, Step, Usage, Work};
 
 /// Tokens in a page.
 pub const PAGE_TOKENS: usize = 32;

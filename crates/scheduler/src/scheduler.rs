@@ -19,6 +19,9 @@ pub struct Config {
     pub max_running: usize,
 }
 
+/// Rows of a step that are kept for prompts while sequences decode.
+pub const PROMPT_ROWS: usize = 16;
+
 /// Why a request is not taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
@@ -204,6 +207,11 @@ impl Scheduler {
         self.config.step_tokens / self.config.max_running - 1
     }
 
+    /// Running sequences whose prompts are computed.
+    pub fn decoding(&self) -> usize {
+        self.running.values().filter(|sequence| sequence.is_decoding()).count()
+    }
+
     /// What a running sequence has cost; `None` if it does not run.
     pub fn usage(&self, id: SequenceId) -> Option<Usage> {
         let sequence = self.running.get(&id)?;
@@ -215,7 +223,7 @@ impl Scheduler {
     }
 
     /// Plans the next step of at most `rows` rows, or as many as sequences run: admits who fits, then decodes, then prompts
-    /// in the order in which they are due.
+    /// in the order in which they are due. Draft tokens leave [`PROMPT_ROWS`] rows to prompts that wait.
     ///
     /// A step without work while requests wait: pages are short, and a running workflow may be about to continue.
     pub fn step(&mut self, rows: usize) -> Step {
@@ -226,11 +234,16 @@ impl Scheduler {
             self.running.iter().map(|(id, s)| (!s.is_decoding(), s.turn, *id)).collect();
         order.sort_unstable();
         let mut budget = rows.clamp(self.config.max_running, self.config.step_tokens);
-        for (_, _, id) in order {
+        let decodes = order.iter().filter(|(is_prompt, ..)| !is_prompt).count();
+        let for_prompts = if decodes < order.len() { PROMPT_ROWS.min(budget / 2) } else { 0 };
+        for (place, (is_prompt, _, id)) in order.into_iter().enumerate() {
             if budget == 0 {
                 break;
             }
-            if let Some(work) = self.plan(id, budget) {
+            // Draft tokens leave a row to each decode behind this one.
+            let kept = if is_prompt { 0 } else { for_prompts + decodes - place - 1 };
+            let room = budget.saturating_sub(kept).max(1);
+            if let Some(work) = self.plan(id, room) {
                 budget -= work.tokens.len();
                 step.work.push(work);
             }
