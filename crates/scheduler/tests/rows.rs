@@ -28,7 +28,7 @@ fn drafts_leave_rows_to_a_prompt_that_waits() {
         let work = step.work.iter().filter(|work| (work.sequence == SequenceId(9)) == is_prompt);
         work.map(|work| work.tokens.len()).sum()
     };
-    assert_eq!(step.work.len(), 5, "each sequence goes on");
+    assert_eq!(step.work.len(), 5, "each sequence continues");
     assert_eq!(of(true) + of(false), rows);
     assert!(of(true) >= rows / 2, "{} of {rows} rows for the prompt", of(true));
 }
