@@ -19,8 +19,8 @@ pub struct Checked {
 }
 
 /// The claims of an answer to a question, each with its verdict. "Yes" and "no" are checked as what the question states, and
-/// a claim without a verb as an answer to the question. What a claim says of "she" must not be said of another than the one
-/// person that the question names.
+/// a claim without a verb as an answer to the question. A claim about "she" needs a sentence about the one person that the
+/// question names, if that sentence has a name.
 pub fn check(question: &str, answer: &str, evidence: &[&str], checks: Checks<'_>) -> Vec<Checked> {
     let asked = question.trim().trim_end_matches(['?', ' ']);
     let verdict = |claim: &Claim| {

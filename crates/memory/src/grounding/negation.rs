@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use super::words::Word;
 
 /// The words of a text by clauses, with its negations.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(super) struct Clauses {
     /// The clause of each word, from 0.
     of_word: Vec<usize>,
@@ -116,12 +116,9 @@ fn negates_at(words: &[Word], at: usize, gap: &str, is_foreign: bool) -> bool {
     match lower {
         "no" => next.is_none_or(|next| !next.number) && !gap.contains([',', ';', ':', '.', '!', '"', '”', '\u{201c}']),
         "not" => next.is_none_or(|next| next.lower != "only"),
-        _ => is_english(lower) || FOREIGN.contains(&lower) || is_foreign && AMBIGUOUS.contains(&lower),
+        _ if NEGATIONS.contains(&lower) || lower.ends_with("n't") => true,
+        _ => FOREIGN.contains(&lower) || is_foreign && AMBIGUOUS.contains(&lower),
     }
-}
-
-fn is_english(lower: &str) -> bool {
-    NEGATIONS.contains(&lower) || lower.ends_with("n't")
 }
 
 const NEGATIONS: [&str; 13] = [

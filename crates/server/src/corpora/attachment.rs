@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use sources::Kind;
 use store::{Corpus, Document};
 
 use super::kept::{self, Record};
@@ -38,10 +39,15 @@ impl Record for Attached {
 }
 
 impl Attached {
-    /// Whether the file became this document, or it is one of the conversations of the export that the file is.
+    /// Whether the file became this document, or the file is an export and the document one of its conversations. The names of
+    /// other files may have a `#` too.
     pub fn is_of(&self, document: &Document) -> bool {
-        let rest = document.path.strip_prefix(&self.document);
-        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('#'))
+        let is_conversation = || document.kind == Kind::Conversation.to_string();
+        match document.path.strip_prefix(&self.document) {
+            Some("") => true,
+            Some(rest) => rest.starts_with('#') && is_conversation(),
+            None => false,
+        }
     }
 }
 
