@@ -14,6 +14,7 @@ use super::prompts::{ENTITIES, ENTITIES_EXAMPLE, TRIPLES, TRIPLES_EXAMPLE, demon
 use crate::core::dates::dated;
 use crate::core::error::Result;
 use crate::core::preparation::Progress;
+use crate::core::profile::Profile;
 use crate::core::prompt::{Input, Instructions, build, string_of};
 use crate::core::session::{Ask, Session};
 
@@ -78,8 +79,7 @@ struct NamedEntities {
 /// An invalid reply has no entities.
 async fn ask_entities(passage: &str, session: &Session<'_>) -> Result<Vec<String>> {
     let inputs = vec![Input::new("PASSAGE", Stability::Volatile, passage)];
-    let names = schema::at_least_one(schema::array(string_of(NAME_WORDS), MAX_ITEMS));
-    let schema = schema::object([("named_entities", names)]);
+    let schema = schema::object([("named_entities", items(string_of(NAME_WORDS), session))]);
     let reply: Option<NamedEntities> = session
         .json(builder("comorag.entities", ENTITIES, ENTITIES_EXAMPLE, inputs, session), schema, |_| Ok(()))
         .await?;
@@ -105,11 +105,10 @@ async fn ask_triples(passage: &str, entities: &[String], session: &Session<'_>) 
         Input::new("PASSAGE", Stability::Volatile, passage),
         Input::new("NAMED_ENTITIES", Stability::Volatile, Value::from(entities).to_string()),
     ];
-    // Small models return an empty list wherever it is allowed, so a fact is required. Its parts may be empty, so that
-    // a reply that is cut short ends in an empty fact.
+    // The parts of a fact may be empty, so that a reply that is cut short ends in an empty fact.
     let mut three = schema::array(string_of(PART_WORDS), 3);
     three["minItems"] = 3.into();
-    let schema = schema::object([("triples", schema::at_least_one(schema::array(three, MAX_ITEMS)))]);
+    let schema = schema::object([("triples", items(three, session))]);
     let reply: Option<Triples> =
         session.json(builder("comorag.triples", TRIPLES, TRIPLES_EXAMPLE, inputs, session), schema, |_| Ok(())).await?;
     let mut triples: Vec<Vec<String>> = Vec::new();
@@ -121,6 +120,16 @@ async fn ask_triples(passage: &str, entities: &[String], session: &Session<'_>) 
         }
     }
     Ok(triples)
+}
+
+/// The names or facts of a chunk. Small models return an empty list wherever it is allowed, so theirs has an item; a
+/// chunk without a name or a fact has none for other models.
+fn items(item: Value, session: &Session<'_>) -> Value {
+    let items = schema::array(item, MAX_ITEMS);
+    match session.profile(Agent::Builder) {
+        Profile::Paper => items,
+        Profile::Small => schema::at_least_one(items),
+    }
 }
 
 fn builder(

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use petgraph::graph::{NodeIndex, UnGraph};
+use serde_json::json;
 use store::{Corpus, Hit, Layer, PassageId};
 
 use super::entities::{ENTITY, FACT, parts};
@@ -34,6 +35,7 @@ pub(super) struct Web {
 
 #[derive(Debug)]
 struct Fact {
+    /// In the form of the filter's demonstration: a JSON list.
     text: String,
     ends: [NodeIndex; 2],
     vector: Vec<f32>,
@@ -83,7 +85,8 @@ impl Web {
             let ends = [node_of.get(subject.as_str()), node_of.get(object.as_str())];
             let [Some(a), Some(b)] = ends else { continue };
             join(*a, *b, SIDES * chunks.len() as f64);
-            kept.push(Fact { text: format!("{subject}, {predicate}, {object}"), ends: [*a, *b], vector });
+            let text = json!([subject, predicate, object]).to_string();
+            kept.push(Fact { text, ends: [*a, *b], vector });
         }
         for (a, b, likeness) in alike {
             join(nodes[*a], nodes[*b], f64::from(*likeness));
@@ -194,8 +197,11 @@ mod tests {
     fn facts_are_scored_from_0_to_1() {
         let scores: Vec<(String, f32)> =
             web().nearest_facts(&[1.0, 0.0]).into_iter().map(|fact| (fact.text, fact.score)).collect();
-        let want = [("ada, married, tom", 1.0), ("ada, kept, x", 0.8), ("ada, met, tom", 0.5), ("ada, is, ada", 0.0)];
-        assert_eq!(scores, want.map(|(text, score)| (text.to_owned(), score)));
+        let want = [("married", "tom", 1.0), ("kept", "x", 0.8), ("met", "tom", 0.5), ("is", "ada", 0.0)];
+        assert_eq!(
+            scores,
+            want.map(|(relation, object, score)| (format!(r#"["ada","{relation}","{object}"]"#), score))
+        );
     }
 
     #[test]
