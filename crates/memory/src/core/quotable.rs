@@ -85,14 +85,18 @@ impl Quotable {
     pub fn around(quotes: &[Citation], corpus: &Corpus) -> Result<Quotable> {
         let documents = corpus.documents()?;
         let mut texts = Vec::new();
+        let mut known: HashMap<DocId, Units> = HashMap::new();
         for quote in quotes {
             let Some(document) = documents.iter().find(|document| document.path == quote.path) else { continue };
-            let units = units(document.id, corpus)?;
+            let units = match known.entry(document.id) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(new) => new.insert(units(document.id, corpus)?),
+            };
             let touched = |span: &Span| span.start_char < quote.end && quote.start < span.end_char;
             let run: Vec<(usize, Span)> =
                 units.spans.iter().copied().enumerate().filter(|(_, span)| touched(span)).collect();
             if !run.is_empty() {
-                texts.push(Run::new(PassageId(quote.page), None, &units, &run));
+                texts.push(Run::new(PassageId(quote.page), None, units, &run));
             }
         }
         Ok(Quotable { texts })

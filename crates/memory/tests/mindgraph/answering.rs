@@ -5,7 +5,7 @@ use memory::mindgraph::{Confidence, Options};
 use memory::{Answer, Event, MemoryError, Profile, Settings};
 
 use super::{QUESTION, SENTENCES, builder, built, settings};
-use crate::scratch::{Asked, CONTEXT_TOKENS, Scratch, calls_of, document, fallbacks, input, schema};
+use crate::scratch::{Asked, CONTEXT_TOKENS, Scratch, calls_of, document, fallbacks, input, schema, sessions};
 
 const DONE: &str = r#"{"answer":" Tom Reed. ","cited_nodes":["wedding","tom_reed","wedding"],"confidence":"high"}"#;
 const LOOK: &str = r#"{"tool_calls":[{"tool":"lookup_source","node_id":"wedding"}]}"#;
@@ -51,6 +51,20 @@ fn an_answer_cites_the_sentences_around_its_nodes_quotes_that_support_it() {
     for cited in &answer.citations {
         let there: String = text.chars().skip(cited.start as usize).take((cited.end - cited.start) as usize).collect();
         assert_eq!(there, cited.quote);
+    }
+}
+
+#[test]
+fn every_source_of_a_node_and_the_edges_between_cited_nodes_are_evidence() {
+    let married = r#"{"operations":[{"op":"add_edge","source":"tom_reed","target":"ada_brook","relation":"married","src":"She married Tom Reed in Pell"}]}"#;
+    let by_edge = [super::EDITS[0], super::EDITS[1], married];
+    for (edits, nodes) in [(super::EDITS, r#"["tom_reed"]"#), (by_edge, r#"["ada_brook","tom_reed"]"#)] {
+        let scratch = Scratch::new();
+        scratch.ingest(&[super::pell()], &builder(&edits), &settings()).expect("the script is whole");
+        let reply = r#"{"answer":"She married Tom Reed in June 1911.","cited_nodes":NODES,"confidence":"high"}"#;
+        let answer = given(scratch.ask(QUESTION, &answers(&[&reply.replace("NODES", nodes)]), &settings()));
+        let quotes: Vec<&str> = answer.citations.iter().map(|cited| cited.quote.as_str()).collect();
+        assert_eq!(quotes, [SENTENCES[2]], "{nodes}");
     }
 }
 
@@ -143,6 +157,20 @@ fn a_lookup_shows_the_passages_of_all_sources_of_a_node() {
     let told = told(&caller);
     assert!(told.contains("Ada was a child") && told.contains("Ada was old"), "{told}");
     assert_eq!(told.matches("long.txt, characters").count(), 2, "{told}");
+}
+
+#[test]
+fn a_passage_of_a_conversation_has_the_time_of_its_session() {
+    let scratch = Scratch::new();
+    let talk = sessions("talk.txt", &[("Session 1", "8 May 2023", &[("Ada", "I mended the wall yesterday.")])]);
+    let edits = r#"{"operations":[{"op":"add_node","id":"wall","type":"event","content":"Mended.","src":"mended the wall yesterday"}]}"#;
+    let settings = settings().with_options(Options { block_tokens: Some(9000), ..settings().options() });
+    scratch.ingest(&[talk], &builder(&[edits]), &settings).expect("the script is whole");
+    let look = r#"{"tool_calls":[{"tool":"lookup_source","node_id":"wall"}]}"#;
+    let caller = answers(&[look, r#"{"answer":"x","cited_nodes":[],"confidence":"low"}"#]);
+    given(scratch.ask(QUESTION, &caller, &settings));
+    let told = told(&caller);
+    assert!(told.contains("\ntalk.txt, 8 May 2023, characters 0 to "), "{told}");
 }
 
 #[test]

@@ -176,11 +176,6 @@ impl Node {
     pub fn bare_line(&self) -> String {
         json!({ "id": self.id, "type": self.kind }).to_string()
     }
-
-    /// The first of its sources whose quote was found, else the first.
-    pub fn source(&self) -> Option<&Source> {
-        self.sources.iter().find(|source| source.place.is_some()).or(self.sources.first())
-    }
 }
 
 impl Edge {

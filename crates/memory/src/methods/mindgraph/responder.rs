@@ -8,7 +8,7 @@ use serde_json::Value;
 use store::{Corpus, Layer, PassageId, Span};
 
 use super::focus::Options;
-use super::graph::{Graph, Source};
+use super::graph::{Edge, Graph, Source};
 use super::journal;
 use super::operation::Place;
 use super::prompts::{ANSWER, ANSWER_THOUGHT};
@@ -258,23 +258,26 @@ fn known(answer: Final, tools: &Tools<'_>) -> Final {
     Final { answer: answer.answer.trim().to_owned(), cited_nodes, confidence: answer.confidence }
 }
 
-/// The places of the cited nodes' quotes, as far as they were found, each once.
+/// The places of the quotes of cited nodes, and of the edges between two of them, as far as they were found, each once.
 fn cite(cited: &[String], graph: &Graph, corpus: &Corpus) -> Result<Vec<Citation>> {
+    let nodes = cited.iter().filter_map(|id| graph.node(id)).flat_map(|node| &node.sources);
+    let between = |edge: &&Edge| cited.contains(&edge.source) && cited.contains(&edge.target);
+    let edges = graph.edges.iter().filter(between).flat_map(|edge| &edge.sources);
     let mut citations: Vec<Citation> = Vec::new();
-    for node in cited.iter().filter_map(|id| graph.node(id)) {
-        let Some((source, place)) = node.source().and_then(|source| Some((source, source.place?))) else { continue };
-        let page = page_of(source, place, corpus)?;
+    let mut seen = BTreeSet::new();
+    for source in nodes.chain(edges) {
+        let Some(place) = source.place else { continue };
+        if !seen.insert((source.document, place.span.start_byte, place.span.end_byte)) {
+            continue;
+        }
         let text = corpus.document_text(source.document)?;
-        let citation = Citation {
+        citations.push(Citation {
             path: corpus.document(source.document)?.path,
-            page: page.0,
+            page: page_of(source, place, corpus)?.0,
             start: place.span.start_char,
             end: place.span.end_char,
             quote: text.get(place.span.bytes()).unwrap_or_default().to_owned(),
-        };
-        if !citations.contains(&citation) {
-            citations.push(citation);
-        }
+        });
     }
     Ok(citations)
 }

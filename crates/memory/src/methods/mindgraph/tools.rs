@@ -6,12 +6,13 @@ use std::collections::HashSet;
 use calls::schema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use store::Corpus;
+use store::{Corpus, Layer};
 
 use super::community::{Community, communities};
 use super::graph::{Graph, Source};
 use super::report::{Report, reports};
 use crate::core::access::Access;
+use crate::core::dates::{time_at, unstated};
 use crate::core::error::Result;
 use crate::core::session::Session;
 use crate::core::trace::{Event, HitRecord};
@@ -193,7 +194,7 @@ fn index(reports: &[Report], communities: &[Community]) -> String {
 }
 
 /// About 1,000 characters of the source with its quote in their middle; the beginning of its block if the quote
-/// was not found.
+/// was not found. The time of its session or message is named unless the passage states it.
 fn passage(source: &Source, corpus: &Corpus) -> Result<String> {
     let path = corpus.document(source.document)?.path;
     let text = corpus.document_text(source.document)?;
@@ -210,6 +211,9 @@ fn passage(source: &Source, corpus: &Corpus) -> Result<String> {
     let start = before.char_indices().rev().take(ahead).last().map_or(middle.start, |(at, _)| at);
     let end = middle.end + after.char_indices().nth(behind).map_or(after.len(), |(at, _)| at);
     let start_char = text[..start].chars().count();
-    let end_char = start_char + text[start..end].chars().count();
-    Ok(format!("{path}, characters {start_char} to {end_char}{note}\n\"\"\"\n{}\n\"\"\"", &text[start..end]))
+    let shown = &text[start..end];
+    let end_char = start_char + shown.chars().count();
+    let time = time_at(&corpus.passages_of(source.document, Layer::Page)?, middle.start);
+    let time = unstated(time.as_deref(), shown).map_or_else(String::new, |time| format!(", {time}"));
+    Ok(format!("{path}{time}, characters {start_char} to {end_char}{note}\n\"\"\"\n{shown}\n\"\"\""))
 }
