@@ -179,11 +179,9 @@ impl Steps<'_> {
         Ok(self.frontend.tokenizer.encode_within(text).map_err(failed)?.len())
     }
 
-    /// The tokens that may still be written.
+    /// The tokens that may still be written: the limit of a thought is its own, whether it was used or not.
     fn left(&self) -> Result<usize, CallError> {
-        let limits = self.call.limits;
-        let left = limits.reply_tokens().saturating_sub(self.tokens(&self.written.text)?);
-        Ok(left.min(limits.max_output_tokens))
+        Ok(self.call.limits.max_output_tokens.saturating_sub(self.tokens(self.written.answer())?))
     }
 
     /// The call of the next step in this output format; `None`, which ends the reply, if the format does not fit into
@@ -204,8 +202,9 @@ impl Steps<'_> {
         }
         let mut call = Call { output_format, logprobs: None, on_text: None, ..self.call.clone() };
         call.limits.max_output_tokens = left;
-        if self.reply.is_some() {
+        if let Some(reply) = &self.reply {
             call.limits.thinking_tokens = 0;
+            call.sampling.seed = seed_of_step(call.sampling.seed, reply.usage.calls as u64);
         }
         Ok(Some(call))
     }
@@ -242,5 +241,25 @@ impl Steps<'_> {
         reply.usage.calls += next.usage.calls;
         reply.usage.output_tokens += next.usage.output_tokens;
         reply.usage.seconds += next.usage.seconds;
+    }
+}
+
+/// The seed of a later step. Each step draws from position 0, so with one seed all of them would draw by the same random
+/// numbers.
+fn seed_of_step(seed: u64, step: u64) -> u64 {
+    seed ^ step.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::seed_of_step;
+
+    #[test]
+    fn every_step_has_a_seed_of_its_own() {
+        let seeds: BTreeSet<u64> = (0..4).flat_map(|seed| (0..64).map(move |step| seed_of_step(seed, step))).collect();
+        assert_eq!(seeds.len(), 4 * 64);
+        assert_eq!(seed_of_step(7, 0), 7, "the first step draws as a reply without tools does");
     }
 }

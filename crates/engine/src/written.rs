@@ -10,6 +10,8 @@ pub(crate) struct Written {
     plain: Vec<Range<usize>>,
     /// It began with a thought.
     pub thinks: bool,
+    /// Bytes of that thought.
+    thought_bytes: usize,
 }
 
 impl Written {
@@ -34,10 +36,32 @@ impl Written {
         self.text.insert_str(0, thought);
         self.plain.iter_mut().for_each(|range| *range = range.start + thought.len()..range.end + thought.len());
         self.thinks = true;
+        self.thought_bytes += thought.len();
+    }
+
+    /// What is written behind the thought.
+    pub fn answer(&self) -> &str {
+        &self.text[self.thought_bytes..]
     }
 
     /// True if nothing is written.
     pub fn is_empty(&self) -> bool {
         self.text.is_empty() && !self.thinks
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Written;
+
+    #[test]
+    fn the_answer_is_what_is_behind_the_thought() {
+        let mut written = Written::default();
+        written.said("It is");
+        assert_eq!(written.answer(), "It is");
+        written.think("Let me see.\n</think>\n\n");
+        written.syntax("<tool_call>");
+        assert_eq!(written.answer(), "It is<tool_call>");
+        assert_eq!(written.text, "Let me see.\n</think>\n\nIt is<tool_call>");
     }
 }
