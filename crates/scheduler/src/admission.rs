@@ -12,7 +12,7 @@ use crate::request::{Namespace, QueueKey, Request, WorkflowId};
 use crate::scheduler::{ActiveWorkflow, PATIENCE, PageCopy, Scheduler};
 use crate::sequence::{Sequence, Slot, parent_after};
 
-/// Steps after which a workflow that asks nothing counts as closed.
+/// Steps without a running request after which a workflow counts as closed.
 const MAX_SILENT_STEPS: u64 = 4 * PATIENCE;
 
 /// Empty steps in which a workflow under way may ask again before its pages go to another.
@@ -85,6 +85,7 @@ impl Scheduler {
         let sequence = Sequence {
             turn,
             namespace,
+            workflow: request.workflow,
             prompt_len: prompt.len(),
             tokens: prompt.clone(),
             most_tokens,
@@ -140,6 +141,11 @@ impl Scheduler {
     }
 
     fn forget_silent_workflows(&mut self) {
+        for workflow in self.running.values().filter_map(|sequence| sequence.workflow) {
+            if let Some(under_way) = self.workflows.get_mut(&workflow) {
+                under_way.last_heard = self.clock;
+            }
+        }
         let silent = |under_way: &ActiveWorkflow| under_way.last_heard + MAX_SILENT_STEPS < self.clock;
         let gone: Vec<WorkflowId> =
             self.workflows.iter().filter(|(_, under_way)| silent(under_way)).map(|(id, _)| *id).collect();

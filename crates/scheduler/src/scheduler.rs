@@ -79,7 +79,7 @@ pub struct Usage {
 /// What is known of a workflow under way.
 #[derive(Debug, Default)]
 pub(crate) struct ActiveWorkflow {
-    /// The step in which it was last heard of.
+    /// The last step in which it had a running request.
     pub last_heard: u64,
     /// True if what its prompts begin with was not all there.
     pub computes: bool,
@@ -223,15 +223,17 @@ impl Scheduler {
     }
 
     /// Plans the next step of at most `rows` rows, or as many as sequences run: admits who fits, then decodes, then prompts
-    /// in the order in which they are due. Draft tokens leave [`PROMPT_ROWS`] rows to prompts that wait.
+    /// in the order in which they are due. A prompt that fills a page for another is due when that other is, if that is
+    /// earlier. Draft tokens leave [`PROMPT_ROWS`] rows to prompts that wait.
     ///
     /// A step without work while requests wait: pages are short, and a running workflow may be about to continue.
     pub fn step(&mut self, rows: usize) -> Step {
         self.clock += 1;
         let mut step = Step::default();
         self.admit(&mut step.copies);
+        let due = self.inherited_turns();
         let mut order: Vec<(bool, QueueKey, SequenceId)> =
-            self.running.iter().map(|(id, s)| (!s.is_decoding(), s.turn, *id)).collect();
+            self.running.iter().map(|(id, s)| (!s.is_decoding(), *due.get(id).unwrap_or(&s.turn), *id)).collect();
         order.sort_unstable();
         let mut budget = rows.clamp(self.config.max_running, self.config.step_tokens);
         let decodes = order.iter().filter(|(is_prompt, ..)| !is_prompt).count();
@@ -272,20 +274,23 @@ impl Scheduler {
         }
     }
 
+    /// The turns of sequences that fill a page for one which is due earlier.
+    fn inherited_turns(&self) -> HashMap<SequenceId, QueueKey> {
+        let mut turns = HashMap::new();
+        for (id, sequence) in self.running.iter().filter(|(_, sequence)| !sequence.is_decoding()) {
+            let (_, Some(filler)) = next_token(*id, sequence, &self.tree) else { continue };
+            let turn = turns.entry(filler).or_insert(sequence.turn);
+            *turn = sequence.turn.min(*turn);
+        }
+        turns.retain(|filler, turn| self.running.get(filler).is_some_and(|sequence| *turn < sequence.turn));
+        turns
+    }
+
     /// Plans the next tokens of one sequence, or nothing if it must wait for a page that another fills.
     fn plan(&mut self, id: SequenceId, budget: usize) -> Option<Work> {
         let sequence = self.running.get_mut(&id)?;
         let tree = &mut self.tree;
-        let mut start = sequence.ready_tokens;
-        // Pages that others have filled meanwhile, or fill in this very step.
-        while let Some(node) = sequence.node(start / PAGE_TOKENS) {
-            match tree.fill(node) {
-                Fill::Ready => start = (start / PAGE_TOKENS + 1) * PAGE_TOKENS,
-                Fill::ThisStep(filler) if filler != id => start = (start / PAGE_TOKENS + 1) * PAGE_TOKENS,
-                Fill::By(filler) if filler != id => return None,
-                _ => break,
-            }
-        }
+        let (start, None) = next_token(id, sequence, tree) else { return None };
         let mut end = sequence.tokens.len().min(start + budget);
         for index in start / PAGE_TOKENS..end.div_ceil(PAGE_TOKENS) {
             let Some(node) = sequence.node(index) else { continue };
@@ -386,6 +391,21 @@ impl Scheduler {
         }
         Ok(())
     }
+}
+
+/// The first token of a sequence that is not in pages which are ready or which others fill in this very step; and the
+/// sequence that fills its page, if another does.
+fn next_token(id: SequenceId, sequence: &Sequence, tree: &PrefixTree) -> (usize, Option<SequenceId>) {
+    let mut start = sequence.ready_tokens;
+    while let Some(node) = sequence.node(start / PAGE_TOKENS) {
+        match tree.fill(node) {
+            Fill::ThisStep(filler) if filler == id => break,
+            Fill::Ready | Fill::ThisStep(_) => start = (start / PAGE_TOKENS + 1) * PAGE_TOKENS,
+            Fill::By(filler) if filler != id => return (start, Some(filler)),
+            Fill::By(_) | Fill::Open => break,
+        }
+    }
+    (start, None)
 }
 
 /// Publishes a page that is now full, unless its tokens are in the tree already.

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use crate::page_pool::PageId;
 use crate::prefix_tree::{NodeId, Parent};
-use crate::request::{Namespace, QueueKey};
+use crate::request::{Namespace, QueueKey, WorkflowId};
 
 /// Where one page of a sequence is held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,6 +29,7 @@ pub(crate) fn parent_after(namespace: Namespace, slots: &[Slot]) -> Option<Paren
 pub(crate) struct Sequence {
     pub turn: QueueKey,
     pub namespace: Namespace,
+    pub workflow: Option<WorkflowId>,
     /// Prompt, then output.
     pub tokens: Vec<u32>,
     pub prompt_len: usize,

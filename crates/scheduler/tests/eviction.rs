@@ -82,6 +82,22 @@ fn a_workflow_under_way_keeps_its_trunk_until_it_is_closed() {
 }
 
 #[test]
+fn a_workflow_with_a_long_reply_stays_under_way() {
+    let (prompt, stable_tokens, max_output_tokens) = (on_trunk(1, 10, 0), 10 * PAGE_TOKENS, 4200);
+    let pages = (prompt.len() + max_output_tokens).div_ceil(PAGE_TOKENS);
+    let mut scheduler = Scheduler::new(Config { pages, step_tokens: 512, max_running: 1 });
+    let (id, workflow) = (SequenceId(1), Some(WorkflowId(1)));
+    let request = Request { id, namespace: ONE, prompt, stable_tokens, workflow, max_output_tokens, priority: 1 };
+    scheduler.submit(request).unwrap();
+    for token in 0..max_output_tokens as u32 {
+        scheduler.step(usize::MAX).work.iter().for_each(|work| scheduler.commit(work));
+        scheduler.append(id, token);
+    }
+    scheduler.finish(id);
+    assert_eq!(scheduler.new_prefixes(ONE, WorkflowId(1)).len(), 10);
+}
+
+#[test]
 fn a_pinned_prefix_stays_and_half_the_pages_at_most_are_pinned() {
     let mut machine = Machine::new(40, 1);
     let trunk = 10 * PAGE_TOKENS;

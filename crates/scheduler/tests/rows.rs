@@ -32,3 +32,25 @@ fn drafts_leave_rows_to_a_prompt_that_waits() {
     assert_eq!(of(true) + of(false), rows);
     assert!(of(true) >= rows / 2, "{} of {rows} rows for the prompt", of(true));
 }
+
+#[test]
+fn a_prompt_that_fills_a_page_for_another_has_its_priority() {
+    let mut scheduler = Scheduler::new(Config { pages: 256, step_tokens: 64, max_running: 4 });
+    let submit = |scheduler: &mut Scheduler, id: u64, prompt: Vec<u32>, priority: u8| {
+        let (id, namespace) = (SequenceId(id), Namespace::default());
+        let request =
+            Request { id, namespace, prompt, stable_tokens: 0, workflow: None, max_output_tokens: 9, priority };
+        scheduler.submit(request).unwrap();
+    };
+    let shared: Vec<u32> = (0..640).collect();
+    let step = |scheduler: &mut Scheduler| -> Vec<u64> {
+        let work = scheduler.step(64).work;
+        work.iter().for_each(|work| scheduler.commit(work));
+        work.iter().map(|work| work.sequence.0).collect()
+    };
+    submit(&mut scheduler, 1, shared.clone(), 9);
+    assert_eq!(step(&mut scheduler), [1], "a batch begins its prompt");
+    submit(&mut scheduler, 2, (1000..1640).collect(), 1);
+    submit(&mut scheduler, 3, [shared, vec![7]].concat(), 0);
+    assert_eq!(step(&mut scheduler)[0], 1, "the urgent request waits for its pages");
+}
