@@ -45,7 +45,8 @@
 //! * A turn that was cut twice is no call and no answer: the model receives an error, and after the last round the answer
 //!   is that the graph does not say.
 //! * lookup_source shows the passages of up to four sources of a node; the paper's nodes have one.
-//! * Citations are the sentences around the cited nodes' quotes, as far as they support the answer.
+//! * Citations are the sentences around the quotes of the cited nodes and of the edges between them, as far as they support
+//!   the answer.
 //! * `petgraph` is not used: its stable graph gives the numbers of deleted nodes to new ones, and prompts need the order in
 //!   which nodes came.
 
