@@ -106,6 +106,32 @@ fn a_slow_client_blocks_no_others_and_times_out() {
     assert_eq!(head.read_to_string(&mut String::new()).expect("the server closes"), 0, "half a head is no request");
 }
 
+#[test]
+fn a_refused_file_may_take_longer_than_the_time_of_one_chunk() {
+    let host = Host::with(Arc::new(says("Yes.")), |config| config.read_timeout = Duration::from_secs(2));
+    assert_eq!(host.post("/v1/corpora", &json!({ "name": "a" })).status, 201);
+    let part =
+        |name: &str| format!("--x\r\ncontent-disposition: form-data; name=\"file\"; filename=\"{name}\"\r\n\r\n");
+    let (refused, taken) = (part("a.exe"), format!("\r\n{}Ada keeps the lamp.\r\n--x--\r\n", part("a.txt")));
+    let chunk = [0; 100];
+    let length = refused.len() + 6 * chunk.len() + taken.len();
+    let mut socket = TcpStream::connect(host.address).expect("the server listens");
+    let head = format!(
+        "POST /v1/corpora/a/documents HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n\
+         content-type: multipart/form-data; boundary=x\r\ncontent-length: {length}\r\n\r\n{refused}",
+        host.address
+    );
+    socket.write_all(head.as_bytes()).expect("the server reads");
+    for _ in 0..6 {
+        socket.write_all(&chunk).expect("the server reads");
+        std::thread::sleep(Duration::from_millis(500));
+    }
+    socket.write_all(taken.as_bytes()).expect("the server reads");
+    let mut answer = String::new();
+    socket.read_to_string(&mut answer).expect("the server answers");
+    assert!(answer.starts_with("HTTP/1.1 2") && answer.contains("a.exe"), "{answer}");
+}
+
 /// A model that can end.
 struct Mortal(Arc<AtomicBool>);
 

@@ -173,6 +173,7 @@ async fn receive(mut form: Multipart, folder: &TempDir, app: &App) -> Result<Rec
         if files.iter().any(|file: &Upload| file.name == name) {
             let reason = "another file has this name, and one document would replace the other: rename one of them";
             refused.push(FailedFile { name, reason: reason.to_owned() });
+            skip_field(&mut field, &mut left, app).await?;
             continue;
         }
         let place = temporary_name(files.len(), &name);
@@ -180,6 +181,7 @@ async fn receive(mut form: Multipart, folder: &TempDir, app: &App) -> Result<Rec
         // A file of an unknown kind is refused before it is stored; its content is checked when it is read.
         if Kind::of(FilePath::new(&name)).is_none() && !chunk.as_ref().is_some_and(|chunk| begins_as_text(chunk)) {
             refused.push(FailedFile { name, reason: Cause::UnknownKind.to_string() });
+            skip_field(&mut field, &mut left, app).await?;
             continue;
         }
         let mut file = create_file(&folder.path().join(&place)).await?;
@@ -203,6 +205,14 @@ fn begins_as_text(bytes: &[u8]) -> bool {
 /// Creates a file that only its owner may read.
 pub(crate) async fn create_file(path: &FilePath) -> Result<tokio::fs::File> {
     Ok(tokio::fs::OpenOptions::from(private::creating()).open(path).await?)
+}
+
+/// Reads a part without keeping it: the read timeout is that of each chunk, however long the part is.
+async fn skip_field(field: &mut Field<'_>, left: &mut usize, app: &App) -> Result<()> {
+    while let Some(chunk) = with_read_timeout(field.chunk(), app).await?.map_err(|error| form_error(&error, app))? {
+        *left = left.checked_sub(chunk.len()).ok_or_else(|| too_large(app))?;
+    }
+    Ok(())
 }
 
 pub(crate) async fn read_field(field: &mut Field<'_>, left: &mut usize, app: &App) -> Result<Vec<u8>> {
