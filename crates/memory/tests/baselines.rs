@@ -65,11 +65,9 @@ fn rag_reads_the_pages_in_the_order_of_their_combined_scores() {
         _ => None,
     });
     let found = found.expect("both tools are searched at once");
-    let lexical = LexicalIndex::open(&scratch.corpus(), Layer::Page, IndexText::Content, Bm25::default())
-        .expect("the corpus can be read")
-        .search("Ada Brook and the lamp", 4);
+    let lexical = keyword_search("Ada Brook and the lamp", &scratch);
     // The scripted embedder tells the pages apart, so both tools have a share: of BM25's best page at least 0.55.
-    let best = found.iter().find(|hit| hit.page == lexical[0].passage.0).expect("it is found");
+    let best = found.iter().find(|hit| hit.page == lexical[0]).expect("it is found");
     assert!((0.55..1.0).contains(&best.score), "{found:?}");
     assert!(found.is_sorted_by(|a, b| a.score >= b.score), "{found:?}");
     let packed = asked.events.iter().find_map(|event| match event {
@@ -88,7 +86,30 @@ fn direct_shows_every_document_whole() {
     let answer = scratch.ask("How many?", &caller, &settings(&Direct)).answer.expect("the script is whole");
     assert_eq!(answer.answer, "Three.");
     let text = caller.seen()[0].prompt.messages()[1].content.clone();
-    assert!(text.starts_with("CONTEXT:\nOne.\n\nTwo.\n\nThree.\n\nQUESTION:\nHow many?\n\n"), "{text}");
+    let shown = "DOCUMENT a.txt\n\nOne.\n\nTwo.\n\nDOCUMENT b.txt\n\nThree.";
+    assert!(text.starts_with(&format!("CONTEXT:\n{shown}\n\nQUESTION:\nHow many?\n\n")), "{text}");
+}
+
+#[test]
+fn pages_of_several_documents_are_found_by_their_names_and_shown_with_their_paths() {
+    let scratch = Scratch::new();
+    let texts = ["Lunch was late.", "Nothing was decided.", "Coffee was cold."];
+    let paths = ["notes/monday.txt", "notes/board_meeting.txt", "notes/friday.txt"];
+    let sources: Vec<_> = paths.iter().zip(texts).map(|(path, text)| document(path, &[text])).collect();
+    let one = settings(&Rag).with_options(rag::Options { k: 1 });
+    scratch.ingest(&sources, &script(&[]), &one).expect("nothing is called");
+    let caller = script(&[("answer", "Nothing.")]);
+    let found = keyword_search("What happened at the board meeting?", &scratch);
+    assert_eq!(found, [2], "no page has a word of the question");
+    scratch.ask("Nothing decided", &caller, &one).answer.expect("the script is whole");
+    let shown = input(&calls_of("answer", &caller)[0], "CONTEXT");
+    assert_eq!(shown, "1. [search](2) (notes/board_meeting.txt) Nothing was decided.");
+}
+
+/// The pages that keywords find.
+fn keyword_search(query: &str, scratch: &Scratch) -> Vec<i64> {
+    let index = LexicalIndex::open(&scratch.corpus(), Layer::Page, IndexText::Content, Bm25::default());
+    index.expect("the corpus can be read").search(query, 5).iter().map(|hit| hit.passage.0).collect()
 }
 
 #[test]

@@ -46,6 +46,22 @@ impl Document {
         }
         Ok(self.digest == digest.finish())
     }
+
+    /// The name of the file in words: without folders, extension and separators.
+    pub fn name(&self) -> String {
+        in_words(self.path.rsplit(['/', '\\']).next().unwrap_or(&self.path))
+    }
+
+    /// The words by which it is searched, beside its text: folders, name and title.
+    pub(crate) fn searched_name(&self) -> String {
+        format!("{}\n{}", in_words(&self.path), self.title)
+    }
+}
+
+fn in_words(path: &str) -> String {
+    let is_extension = |end: &str| (1..=5).contains(&end.len()) && end.chars().all(|c| c.is_ascii_alphanumeric());
+    let name = path.rsplit_once('.').filter(|(_, end)| is_extension(end)).map_or(path, |(name, _)| name);
+    name.replace(['-', '_'], " ")
 }
 
 /// A document to store, with its passages.
@@ -91,6 +107,14 @@ impl Corpus {
     /// Errors of reading the database.
     pub fn documents(&self) -> Result<Vec<Document>> {
         self.database.rows("SELECT id, path, kind, title, digest, created FROM document ORDER BY id", [], read)
+    }
+
+    /// Whether there is more than one document.
+    ///
+    /// # Errors
+    /// Errors of reading the database.
+    pub fn has_several_documents(&self) -> Result<bool> {
+        Ok(self.database.number("SELECT count(*) FROM (SELECT 1 FROM document LIMIT 2)")? > 1)
     }
 
     /// One document.

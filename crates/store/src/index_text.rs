@@ -3,7 +3,7 @@
 use rusqlite::params;
 
 use crate::document_text::TextReader;
-use crate::{Corpus, Layer, PassageId, Result};
+use crate::{Corpus, Document, Layer, PassageId, Result};
 
 /// The text under which a passage is indexed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,12 +34,12 @@ impl Corpus {
         self.decorated(id, &content, text)
     }
 
-    /// Passes the index texts of all passages of a layer to a function, reading each document once.
+    /// Passes the index texts of all passages of a layer to a function, with their documents, each of which is read once.
     pub(crate) fn each_index_text(
         &self,
         layer: Layer,
         text: IndexText<'_>,
-        mut each: impl FnMut(PassageId, &str),
+        mut each: impl FnMut(&Document, PassageId, &str),
     ) -> Result<()> {
         for document in self.documents()? {
             let passages = self.passages_of(document.id, layer)?;
@@ -49,7 +49,7 @@ impl Corpus {
             let mut whole = TextReader::new(self, &document)?;
             for passage in passages {
                 let content = whole.range(&passage.span.bytes())?.ok_or_else(|| self.misplaced(&passage))?;
-                each(passage.id, &self.decorated(passage.id, &content, text)?);
+                each(&document, passage.id, &self.decorated(passage.id, &content, text)?);
             }
             whole.finish()?;
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::Value;
-use store::{Bm25, Hit, IndexText, Layer, LexicalIndex, PassageId};
+use store::{Bm25, Hit, IndexText, Layer, LexicalIndex, PassageId, Writer};
 
 use crate::scratch::{Outcome, Scratch, author, put_lines};
 
@@ -95,5 +95,29 @@ fn notes_are_indexed_with_their_passages_when_asked_for() -> Outcome {
     assert_eq!(found(IndexText::NoteAndContent("header"), "leek")?, [pages[0].id]);
     assert_eq!(writer.index_text(pages[1].id, IndexText::NoteAndContent("header"))?, "Planted in October\ngarlic");
     assert_eq!(writer.index_text(pages[0].id, IndexText::NoteAndContent("header"))?, "beans and leeks");
+    Ok(())
+}
+
+#[test]
+fn the_name_of_a_document_counts_for_all_its_passages() -> Outcome {
+    let scratch = Scratch::new();
+    let mut writer = scratch.writer();
+    put_lines(&mut writer, "plans/orchard_2024.md", "pears\nfigs and plums\n")?;
+    let open = |writer: &Writer| LexicalIndex::open(writer, Layer::Page, IndexText::Content, Bm25::default());
+    let found = |index: &LexicalIndex, query: &str| -> Vec<(i64, f32)> {
+        index.search(query, 5).into_iter().map(|hit| (hit.passage.0, hit.score)).collect()
+    };
+    let alone = open(&writer)?;
+    assert_eq!(found(&alone, "orchard"), [], "one document's name tells no passages apart");
+    put_lines(&mut writer, "plans/garden.md", "beans\npears\n")?;
+    let index = open(&writer)?;
+    let [(first, name), (second, same)] = found(&index, "orchard")[..] else { panic!("both pages of the document") };
+    assert_eq!((first, second, name), (1, 2, same));
+    // Pages with pears have the same score by their text.
+    let pears = found(&index, "pears");
+    assert_eq!(pears[0].1, pears[1].1);
+    let both = found(&index, "2024 orchard pears");
+    assert_eq!(both.iter().map(|hit| hit.0).collect::<Vec<_>>(), [1, 4, 2]);
+    assert_eq!(both[1].1, pears[0].1);
     Ok(())
 }

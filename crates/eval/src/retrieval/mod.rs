@@ -110,6 +110,8 @@ struct Indexes {
     words: LexicalIndex,
     /// Titles and texts separately.
     fields: [LexicalIndex; 2],
+    /// Titles as the names of documents.
+    named: LexicalIndex,
     passages: Vectors,
     queries: Vectors,
 }
@@ -124,6 +126,9 @@ impl Indexes {
         let words = lexical(whole.iter(), comparison.bm25);
         let titles = lexical(collection.passages.iter().map(|passage| &passage.title), comparison.bm25);
         let texts = lexical(collection.passages.iter().map(|passage| &passage.text), comparison.bm25);
+        let numbered = (0..).map(PassageId).zip(&collection.passages);
+        let named = numbered.map(|(id, passage)| (id, passage.title.as_str(), passage.text.as_str()));
+        let named = LexicalIndex::build_named(named, comparison.bm25);
         let (mut passages, mut queries) = (Vectors::default(), Vectors::default());
         if comparison.tools.iter().any(|tool| tool.embeds()) {
             let embedder = comparison.embedder.ok_or(Error::NoEmbedder)?;
@@ -143,13 +148,14 @@ impl Indexes {
                 }
             }
         }
-        Ok(Indexes { words, fields: [titles, texts], passages, queries })
+        Ok(Indexes { words, fields: [titles, texts], named, passages, queries })
     }
 
     /// The first `depth` that a tool finds for the query with this number.
     fn hits(&self, tool: Tool, number: usize, query: &Query, depth: usize) -> Vec<Hit> {
         let mut hits = match tool {
             Tool::Bm25 => self.words.search(&query.text, depth),
+            Tool::Bm25Named => self.named.search(&query.text, depth),
             Tool::Bm25Fields => sum_scores(&self.fields.each_ref().map(|field| field.search(&query.text, usize::MAX))),
             Tool::Dense => {
                 let query = &self.queries.get(number).dense;

@@ -11,6 +11,8 @@ pub enum Tool {
     Bm25,
     /// BM25 over titles and texts in two fields, their scores added.
     Bm25Fields,
+    /// BM25 over texts, with titles as the names of documents: the keyword search of corpora.
+    Bm25Named,
     /// Vectors, by cosine.
     Dense,
     /// Weights of tokens that query and passage share (BGE-M3's sparse head).
@@ -28,9 +30,10 @@ pub enum Tool {
 
 impl Tool {
     /// All tools.
-    pub const ALL: [Tool; 8] = [
+    pub const ALL: [Tool; 9] = [
         Tool::Bm25,
         Tool::Bm25Fields,
+        Tool::Bm25Named,
         Tool::Dense,
         Tool::Sparse,
         Tool::Colbert,
@@ -42,7 +45,7 @@ impl Tool {
     /// Whether it needs vectors.
     pub fn embeds(self) -> bool {
         match self {
-            Tool::Bm25 | Tool::Bm25Fields => false,
+            Tool::Bm25 | Tool::Bm25Fields | Tool::Bm25Named => false,
             Tool::Dense | Tool::Sparse | Tool::Colbert => true,
             fused => fused.parts().iter().any(|part| part.embeds()),
         }
@@ -67,6 +70,7 @@ impl Tool {
         match self {
             Tool::Bm25 => "bm25",
             Tool::Bm25Fields => "bm25-fields",
+            Tool::Bm25Named => "bm25-named",
             Tool::Dense => "dense",
             Tool::Sparse => "sparse",
             Tool::Colbert => "colbert",

@@ -1,11 +1,12 @@
 //! The last call of a method: the answer to the question.
 
 use calls::{Agent, Call, Reply, Stability};
-use store::{Corpus, PassageId};
+use store::{Corpus, Document, PassageId};
 
 use crate::core::choices;
 use crate::core::error::Result;
 use crate::core::evidence::{Item, budget, pack};
+use crate::core::origin::shows_paths;
 use crate::core::outcome::{Answer, Statement, Support};
 use crate::core::prompt::{Input, Instructions, build, in_form};
 use crate::core::quotable::Quotable;
@@ -76,11 +77,22 @@ pub(crate) fn question_on_pages(
     corpus: &Corpus,
     session: &Session<'_>,
 ) -> Result<(Ask, Vec<PassageId>)> {
-    let items = pages.iter().map(|page| Item::page(*page, tool, corpus)).collect::<Result<Vec<_>>>()?;
+    let items = Item::pages(Agent::Responder, pages.iter().map(|page| (*page, tool)), corpus, session)?;
     let bare = question(asked, "", Stability::Volatile, session);
     let budget = budget(Agent::Responder, session.prompt_tokens(&bare), bare.max_output_tokens, session);
     let evidence = pack("answer", Agent::Responder, &items, budget, session)?;
     Ok((question(asked, &evidence.text, Stability::Volatile, session), evidence.pages))
+}
+
+/// The responder's prompt for a question with all documents.
+pub(crate) fn question_on_all(asked: &str, corpus: &Corpus, session: &Session<'_>) -> Result<Ask> {
+    let shows_paths = shows_paths(Agent::Responder, corpus, session)?;
+    let shown = |document: Document| {
+        let text = corpus.document_text(document.id)?;
+        Ok(if shows_paths { format!("DOCUMENT {}\n\n{text}", document.path) } else { text })
+    };
+    let texts = corpus.documents()?.into_iter().map(shown).collect::<Result<Vec<_>>>()?;
+    Ok(question(asked, &texts.join("\n\n"), Stability::Corpus, session))
 }
 
 /// The answer to a question from `pages`: a span of them in the small profile ([`span`]), else the responder's reply to

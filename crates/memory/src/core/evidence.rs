@@ -3,8 +3,8 @@
 use calls::Agent;
 use store::{Corpus, PassageId};
 
-use crate::core::dates::dated;
 use crate::core::error::Result;
+use crate::core::origin::{dated, dated_with_path, shows_paths};
 use crate::core::session::Session;
 use crate::core::trace::Event;
 
@@ -16,9 +16,16 @@ pub(crate) struct Item {
 }
 
 impl Item {
-    /// A whole page, with the tool that found it.
-    pub fn page(page: PassageId, tool: &str, corpus: &Corpus) -> Result<Item> {
-        Ok(Item { page, text: format!("[{tool}]({page}) {}", dated(page, corpus)?) })
+    /// Whole pages for an agent, each with the tool that found it.
+    pub fn pages<'a>(
+        agent: Agent,
+        found: impl IntoIterator<Item = (PassageId, &'a str)>,
+        corpus: &Corpus,
+        session: &Session<'_>,
+    ) -> Result<Vec<Item>> {
+        let shown = if shows_paths(agent, corpus, session)? { dated_with_path } else { dated };
+        let item = |(page, tool)| Ok(Item { page, text: format!("[{tool}]({page}) {}", shown(page, corpus)?) });
+        found.into_iter().map(item).collect()
     }
 }
 

@@ -48,6 +48,8 @@ struct Unit {
 /// A document with its units of quotation.
 pub(crate) struct Units {
     pub path: String,
+    /// The document's name in words.
+    name: String,
     pub text: String,
     pub spans: Vec<Span>,
     /// The day of each turn, if it is known.
@@ -172,22 +174,14 @@ impl Run {
             text.clone_from(&original);
         }
         let (path, start_char) = (document.path.clone(), first.start_char);
-        let heading = time.map_or_else(|| title(&path), str::to_owned);
+        let heading = time.unwrap_or(&document.name).to_owned();
         Run { path, heading, page: page.0, original, start_char, text, units }
     }
 }
 
-/// The name of a document without folders, extension and separators.
-fn title(path: &str) -> String {
-    let name = path.rsplit(['/', '\\']).next().unwrap_or(path);
-    let is_extension = |end: &str| (1..=5).contains(&end.len()) && end.chars().all(|c| c.is_ascii_alphanumeric());
-    let name = name.rsplit_once('.').filter(|(_, end)| is_extension(end)).map_or(name, |(name, _)| name);
-    name.replace(['-', '_'], " ")
-}
-
 /// The turns of a conversation, the sentences of any other document.
 pub(crate) fn units(document: DocId, corpus: &Corpus) -> Result<Units> {
-    let (path, text) = (corpus.document(document)?.path, corpus.document_text(document)?);
+    let (stored, text) = (corpus.document(document)?, corpus.document_text(document)?);
     let turns = corpus.passages_of(document, Layer::Turn)?;
     // A turn without a speaker is a passage of prose.
     let is_conversation = turns.iter().any(|turn| turn.meta.speaker.is_some());
@@ -198,5 +192,5 @@ pub(crate) fn units(document: DocId, corpus: &Corpus) -> Result<Units> {
         let offsets = Offsets::new(&text);
         sentences(&text).into_iter().filter_map(|range| Some((offsets.span(range)?, None))).unzip()
     };
-    Ok(Units { path, text, spans, days, is_conversation })
+    Ok(Units { name: stored.name(), path: stored.path, text, spans, days, is_conversation })
 }

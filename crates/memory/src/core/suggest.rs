@@ -7,8 +7,8 @@ use futures_util::future::try_join_all;
 use serde::Deserialize;
 use store::{Corpus, DocId, Layer, Passage, PassageId};
 
-use crate::core::dates::dated;
 use crate::core::error::Result;
+use crate::core::origin::dated;
 use crate::core::prompt::{Input, Instructions, build, phrase_of};
 use crate::core::session::{Ask, Session};
 use crate::core::study::is_about;

@@ -9,8 +9,8 @@ use super::derive::author;
 use super::prompts::SUMMARIZE;
 use super::summarise::{Made, Task, room, summarise, tokens};
 use super::vectors::{embed_derived, mean, vector_name};
-use crate::core::dates::dated;
 use crate::core::error::Result;
+use crate::core::origin::dated;
 use crate::core::preparation::Progress;
 use crate::core::session::Session;
 

@@ -11,8 +11,8 @@ use super::graph::{Candidate, Web};
 use super::pack::Piece;
 use super::prompts::{FILTER, FILTER_EXAMPLES, demonstrated};
 use super::vectors::min_max;
-use crate::core::dates::dated;
 use crate::core::error::Result;
+use crate::core::origin::dated;
 use crate::core::prompt::{Input, Instructions, build};
 use crate::core::session::{Ask, Session};
 

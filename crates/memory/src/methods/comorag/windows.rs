@@ -6,8 +6,8 @@ use store::{Corpus, DerivedId, Digest, DocId, Layer, Passage, PassageId, Writer}
 
 use super::prompts::NARRATE;
 use super::summarise::{Made, Task, room, summarise};
-use crate::core::dates::dated;
 use crate::core::error::Result;
+use crate::core::origin::dated;
 use crate::core::preparation::Progress;
 use crate::core::session::Session;
 

@@ -1,7 +1,6 @@
 //! The whole text and one call: the upper bound of context that a memory is measured against. A text that does not fit
 //! the model's context is an error.
 
-use calls::Stability;
 use futures_util::future::LocalBoxFuture;
 use store::{Corpus, Layer, PassageId, Writer};
 
@@ -60,9 +59,7 @@ impl Method for Direct {
 /// # Errors
 /// [`calls::CallError::TooLong`] with both numbers if they do not fit; any other [`crate::MemoryError`].
 async fn ask(question: &str, corpus: &Corpus, session: &Session<'_>) -> Result<Answer> {
-    let documents = corpus.documents()?;
-    let texts = documents.iter().map(|document| Ok(corpus.document_text(document.id)?)).collect::<Result<Vec<_>>>()?;
     let pages: Vec<PassageId> = corpus.passages(Layer::Page)?.iter().map(|page| page.id).collect();
-    let ask = answer::question(question, &texts.join("\n\n"), Stability::Corpus, session);
+    let ask = answer::question_on_all(question, corpus, session)?;
     answer::respond(question, ask, &pages, corpus, session).await
 }

@@ -45,7 +45,8 @@ pub(super) async fn integrate(
     };
     let bare = ask("");
     let budget = budget(Agent::Researcher, session.prompt_tokens(&bare), bare.reply_tokens(), session);
-    let items = found.iter().map(|found| Item::page(found.page, found.tool, corpus)).collect::<Result<Vec<_>>>()?;
+    let found = found.iter().map(|found| (found.page, found.tool));
+    let items = Item::pages(Agent::Researcher, found, corpus, session)?;
     let Evidence { text, pages } = pack(step, Agent::Researcher, &items, budget, session)?;
     if pages.is_empty() {
         return Ok(pages);

@@ -4,9 +4,9 @@ use calls::{Agent, Stability};
 use store::{Author, Corpus, Layer, PassageId, Writer};
 
 use super::prompts::{MEMORIZE, NO_MEMORY};
-use crate::core::dates::dated;
 use crate::core::embed::ABSTRACT;
 use crate::core::error::Result;
+use crate::core::origin::dated;
 use crate::core::preparation::Progress;
 use crate::core::prompt::{Input, Instructions, build, words};
 use crate::core::session::{Ask, Session};

@@ -64,7 +64,9 @@ async fn respond(question: &str, research: &Research, corpus: &Corpus, session: 
     let output = if notes.is_empty() { OutputForm::Pages } else { session.settings.options::<Options>().output };
     let items: Vec<Item> = match output {
         OutputForm::Integration => Vec::new(),
-        OutputForm::Pages => pages.iter().map(|page| Item::page(*page, "source", corpus)).collect::<Result<_>>()?,
+        OutputForm::Pages => {
+            Item::pages(Agent::Responder, pages.iter().map(|page| (*page, "source")), corpus, session)?
+        }
         OutputForm::Extraction => {
             let snippets = cite(question, notes, pages, MAX_SNIPPETS, corpus)?.into_iter();
             snippets.map(|snippet| Item { page: PassageId(snippet.page), text: snippet.quote }).collect()

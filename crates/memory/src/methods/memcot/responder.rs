@@ -98,10 +98,7 @@ pub(super) async fn fall_back(
     let context_tokens = session.context(Agent::Responder);
     // Token counts were stored when the pages were cut, so a text that is far too long is not read.
     if pages.iter().map(|page| page.tokens as usize).sum::<usize>() < context_tokens {
-        let documents = corpus.documents()?;
-        let texts = documents.iter().map(|document| Ok(corpus.document_text(document.id)?));
-        let texts = texts.collect::<Result<Vec<_>>>()?.join("\n\n");
-        let ask = answer::question(question, &texts, Stability::Corpus, session);
+        let ask = answer::question_on_all(question, corpus, session)?;
         if session.prompt_tokens(&ask) + ask.max_output_tokens <= context_tokens {
             let pages: Vec<PassageId> = pages.iter().map(|page| page.id).collect();
             return answer::respond(question, ask, &pages, corpus, session).await;

@@ -12,8 +12,8 @@ use super::community::{Community, communities};
 use super::graph::{Graph, Source};
 use super::report::{Report, reports};
 use crate::core::access::Access;
-use crate::core::dates::{time_at, unstated};
 use crate::core::error::Result;
+use crate::core::origin::{time_at, unstated};
 use crate::core::session::Session;
 use crate::core::trace::{Event, HitRecord};
 
