@@ -109,6 +109,11 @@ impl Quotable {
         self.texts.iter().map(|text| text.text.as_str()).collect()
     }
 
+    /// The path of each text's document.
+    pub fn paths(&self) -> Vec<&str> {
+        self.texts.iter().map(|text| text.path.as_str()).collect()
+    }
+
     /// What a text is headed by where it is shown: the time of a conversation's page, else the name of the document.
     pub fn heading(&self, text: usize) -> &str {
         &self.texts[text].heading

@@ -51,7 +51,7 @@ pub(crate) async fn check(
     quotable: &Quotable,
     session: &Session<'_>,
 ) -> Result<Vec<Checked>> {
-    let texts = quotable.texts();
+    let (texts, paths) = (quotable.texts(), quotable.paths());
     let day = |place: Place| quotable.day(place);
     let embeds = session.settings.method.embeds() && session.embedder.dims() > 0;
     let (mut vectors, mut judged) = (HashMap::new(), HashMap::new());
@@ -79,6 +79,7 @@ pub(crate) async fn check(
             known.copied().flatten()
         };
         let checks = Checks {
+            paths: &paths,
             day: Some(&day),
             similarity: embeds.then_some(&similarity as PairScore<'_>),
             judge: judge::applies(session).then_some(&judge as Judge<'_>),

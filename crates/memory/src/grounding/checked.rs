@@ -1,5 +1,6 @@
 //! An answer with a verdict on each of its claims, and the citations that follow from them.
 
+use super::attribution::{Attributed, attributed};
 use super::candidates::Place;
 use super::choose::ShortAnswer;
 use super::claims::{Claim, SUBJECTS, claims, is_fragment};
@@ -20,26 +21,45 @@ pub struct Checked {
 
 /// The claims of an answer to a question, each with its verdict. "Yes" and "no" are checked as what the question states, and
 /// a claim without a verb as an answer to the question. A claim about "she" needs a sentence about the one person that the
-/// question names, if that sentence has a name.
+/// question names, if that sentence has a name. A claim that names a document is checked against this document alone.
 pub fn check(question: &str, answer: &str, evidence: &[&str], checks: Checks<'_>) -> Vec<Checked> {
     let asked = question.trim().trim_end_matches(['?', ' ']);
-    let verdict = |claim: &Claim| {
-        let (word, rest) = without_yes_or_no(&claim.text);
-        match if rest.is_empty() { word } else { word_of_echo(rest) } {
-            Some(true) => verify(asked, evidence, checks),
-            Some(false) => opposite(verify(asked, evidence, checks)),
-            None if is_fragment(rest) => {
-                let (claim, statement) = (format!("{asked}? {rest}"), statement(asked, rest));
-                verify_compared(Compared { claim: &claim, statement: &statement, about: Vec::new() }, evidence, checks)
-            }
-            None => {
-                let about = if begins_with_pronoun(rest) { one_name(asked) } else { None };
-                let about = about.into_iter().collect();
-                verify_compared(Compared { claim: rest, statement: rest, about }, evidence, checks)
-            }
+    let verdict = |claim: &Claim| match attributed(&claim.text, checks.paths.iter().copied()) {
+        Some(Attributed { claim, path }) => {
+            // Texts keep their numbers, by which places refer to them.
+            let of_document = evidence.iter().zip(checks.paths).map(|(text, of)| if *of == path { *text } else { "" });
+            verdict(asked, &claim, &of_document.collect::<Vec<_>>(), checks)
         }
+        None => verdict(asked, &claim.text, evidence, checks),
     };
     claims(answer).into_iter().map(|claim| Checked { verdict: verdict(&claim), claim }).collect()
+}
+
+fn verdict(asked: &str, claim: &str, evidence: &[&str], checks: Checks<'_>) -> Verdict {
+    let (word, rest) = without_yes_or_no(claim);
+    match if rest.is_empty() { word } else { word_of_echo(rest) } {
+        Some(true) => verify(asked, evidence, checks),
+        Some(false) => opposite(verify(asked, evidence, checks)),
+        None if is_fragment(rest) => {
+            let (claim, statement) = (format!("{asked}? {rest}"), statement(asked, rest));
+            verify_compared(Compared { claim: &claim, statement: &statement, about: Vec::new() }, evidence, checks)
+        }
+        None if word.is_some_and(|yes| is_opposed(yes, asked, rest)) => Verdict::Unsupported,
+        None => {
+            let about = if begins_with_pronoun(rest) { one_name(asked) } else { None };
+            let about = about.into_iter().collect();
+            verify_compared(Compared { claim: rest, statement: rest, about }, evidence, checks)
+        }
+    }
+}
+
+/// Whether the statement after "yes" denies what the question states, or the one after "no" states it.
+fn is_opposed(yes: bool, asked: &str, statement: &str) -> bool {
+    match verify(asked, &[statement], Checks::default()) {
+        Verdict::Supported(_) => !yes,
+        Verdict::Contradicted(_) => yes,
+        Verdict::Unsupported => false,
+    }
 }
 
 fn opposite(verdict: Verdict) -> Verdict {
@@ -169,6 +189,34 @@ mod tests {
         for answer in ["No, he did not.", "He didn't.", "No, Jim did not sell his watch.", "Yes, Ann sold his watch."] {
             assert!(quotes("Did Jim sell his watch?", answer, None).is_empty(), "{answer}");
         }
+    }
+
+    #[test]
+    fn yes_before_a_denial_and_no_before_what_is_asked_are_unsupported() {
+        let check = |question: &str, answer: &str, evidence: &str| {
+            let checked = check(question, answer, &[evidence], Checks::default());
+            assert_eq!(checked[0].verdict, Verdict::Unsupported, "{question} {answer}");
+        };
+        check("Did Jim sell his watch?", "Yes, Jim did not sell his watch.", "Jim did not sell his watch.");
+        check("Did Jim sell his watch?", "No, Jim sold his gold watch.", STORY);
+    }
+
+    #[test]
+    fn a_claim_that_names_a_document_is_checked_against_it_alone() {
+        let (evidence, paths) = (["Ann moved in May.", "Bob moved in June."], ["notes/ann.md", "notes/bob.md"]);
+        let check = |answer: &str, text: Option<usize>| {
+            let checks = Checks { paths: &paths, ..Checks::default() };
+            let checked = check("Who moved?", answer, &evidence, checks);
+            let found = match checked[0].verdict {
+                Verdict::Supported(place) => Some(place.text),
+                _ => None,
+            };
+            assert_eq!((found, checked[0].claim.text.as_str()), (text, answer));
+        };
+        check("According to notes/bob.md, Bob moved in June.", Some(1));
+        check("Bob moved in June (bob.md).", Some(1));
+        check("According to notes/ann.md, Bob moved in June.", None);
+        check("Ann moved in May.", Some(0));
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //! candidates, similarities of sentences) that the caller computed.
 
 mod abstain;
+mod attribution;
 mod blocks;
 mod candidates;
 mod checked;

@@ -55,6 +55,8 @@ pub type DayOf<'a> = &'a dyn Fn(Place) -> Option<NaiveDate>;
 /// Evidence beyond the words, where it is available.
 #[derive(Clone, Copy, Default)]
 pub struct Checks<'a> {
+    /// The path of each text of the evidence, if claims may name it.
+    pub paths: &'a [&'a str],
     /// The day on which a place of the evidence was written, by which "yesterday" is a date.
     pub day: Option<DayOf<'a>>,
     /// Cosine similarity of the vectors of claim and span.
