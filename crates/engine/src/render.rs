@@ -36,7 +36,7 @@ impl ModelFrontend {
     /// # Errors
     /// As [`ModelFrontend::prompt`].
     pub fn prompt_after(&self, call: &Call, written: &Written) -> Result<Rendered, CallError> {
-        let failed = |error: ModelError| CallError::Failed { step: call.step, reason: error.to_string() };
+        let failed = failed_in(call.step);
         if let (Some(before), Some(behind)) = (call.prompt.as_bare(), call.prompt.suffix()) {
             return self.infill(call, before, behind);
         }
@@ -75,6 +75,19 @@ impl ModelFrontend {
         let segments = Segments::find(&prompt, &contents, &tokens, &self.tokenizer);
         Ok(Rendered { text, tokens, segments })
     }
+
+    /// The tokens of the part of a reply that is written already.
+    ///
+    /// # Errors
+    /// If the tokenizer fails.
+    pub fn written_tokens(&self, step: &'static str, written: &Written) -> Result<Vec<u32>, CallError> {
+        let plain: Vec<Range<usize>> = written.plain_after(0).collect();
+        self.tokenizer.encode_prompt(&written.text, &plain).map_err(failed_in(step))
+    }
+}
+
+fn failed_in(step: &'static str) -> impl Fn(ModelError) -> CallError + Copy {
+    move |error| CallError::Failed { step, reason: error.to_string() }
 }
 
 /// The tokens around the two parts of a text with a place to fill in, as Qwen2.5 was trained: the text before the place follows
@@ -97,8 +110,7 @@ impl ModelFrontend {
         let text = [prefix, before, suffix, behind, middle].concat();
         let before = prefix.len()..prefix.len() + before.len();
         let behind = before.end + suffix.len()..text.len() - middle.len();
-        let tokens = self.tokenizer.encode_prompt(&text, &[before.clone(), behind]);
-        let tokens = tokens.map_err(|error| CallError::Failed { step, reason: error.to_string() })?;
+        let tokens = self.tokenizer.encode_prompt(&text, &[before.clone(), behind]).map_err(failed_in(step))?;
         let segments = Segments::find(&call.prompt, &[Some(before)], &tokens, &self.tokenizer);
         Ok(Rendered { text, tokens, segments })
     }

@@ -81,7 +81,7 @@ impl ModelFrontend {
         // Some tokenizers have tokens beyond the network's vocabulary, and most networks a padded one.
         let vocabulary = self.tokenizer.len().min(self.identity.spec.vocab);
         let sampler = Sampler::new(&call.sampling, vocabulary).map_err(invalid)?;
-        let adjustments = Adjustments::new(&call.sampling, &rendered.tokens);
+        let adjustments = Adjustments::new(&call.sampling, &rendered.tokens, &self.written_tokens(step, written)?);
         let (on_text, workflow) = (call.on_text, call.workflow);
         // Constrained output is never truncated.
         let stops = Stops::new(if grammar.is_none() { call.stop } else { Vec::new() });
