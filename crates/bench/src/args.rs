@@ -346,12 +346,12 @@ pub struct Retrieval {
     /// Its file or folder, in its published format
     #[arg(long, value_name = "PATH")]
     pub data: PathBuf,
-    /// Tools to compare: bm25, bm25-fields (titles and texts apart), dense, sparse and colbert (of embedders that have
-    /// such heads), fused (bm25 and dense), fused-sparse (dense and sparse), fused-all (bm25, dense, sparse and colbert)
+    /// Tools to compare: bm25, bm25-fields (titles and texts apart), bm25-named (titles as names of documents, as in
+    /// corpora), dense, sparse and colbert (of embedders that have such heads), fused (bm25 and dense), fused-sparse (dense and sparse), fused-all (bm25, dense, sparse and colbert)
     /// [default: those with published numbers for the data set, and bm25, dense and fused]
     #[arg(long, value_name = "TOOL,...", value_delimiter = ',')]
     pub tools: Vec<Tool>,
-    /// Embedding model of all tools but bm25 and bm25-fields
+    /// Embedding model of all tools but those of BM25
     #[arg(long, default_value = "all-minilm-l6-v2", value_name = "NAME|PATH")]
     pub embedder: String,
     /// Make dense weights of the embedding model smaller and faster, or not: q8_0 or stored; its vectors differ slightly
