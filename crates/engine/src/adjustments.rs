@@ -14,8 +14,8 @@ pub(crate) struct Adjustments {
 }
 
 impl Adjustments {
-    /// Those of the next token of a reply to a prompt, whose first tokens are `written`.
-    pub fn new(sampling: &Sampling, prompt: &[u32], written: &[u32]) -> Adjustments {
+    /// Those of the first token of a reply to a prompt.
+    pub fn new(sampling: &Sampling, prompt: &[u32]) -> Adjustments {
         let repeats = sampling.repetition_penalty != 1.0;
         let counts_reply = repeats || sampling.frequency_penalty != 0.0 || sampling.presence_penalty != 0.0;
         let bias = |(token, bias): (&u32, &f32)| Adjustment { token: *token, count: 0, seen: false, bias: *bias };
@@ -26,9 +26,12 @@ impl Adjustments {
             seen.dedup();
             seen.into_iter().for_each(|token| entry(&mut all, token).seen = true);
         }
-        let mut adjustments = Adjustments { counts_reply, all: Arc::new(all) };
-        written.iter().for_each(|token| adjustments.push(*token));
-        adjustments
+        Adjustments { counts_reply, all: Arc::new(all) }
+    }
+
+    /// Whether the tokens of the reply matter.
+    pub fn counts_reply(&self) -> bool {
+        self.counts_reply
     }
 
     /// Counts a token of the reply.
@@ -76,33 +79,24 @@ mod tests {
 
     #[test]
     fn tokens_are_counted_only_where_a_penalty_needs_them() {
-        let mut bias = Adjustments::new(&Sampling { logit_bias: [(7, 1.5)].into(), ..Sampling::GREEDY }, &[1, 7], &[]);
+        let mut bias = Adjustments::new(&Sampling { logit_bias: [(7, 1.5)].into(), ..Sampling::GREEDY }, &[1, 7]);
         bias.push(7);
         assert_eq!(listed(&bias.after(&[7, 8])), [(7, 0, false, 1.5)]);
         let frequency = Sampling { frequency_penalty: 0.1, ..Sampling::GREEDY };
-        let mut reply = Adjustments::new(&frequency, &[1, 7], &[]);
+        let mut reply = Adjustments::new(&frequency, &[1, 7]);
         reply.push(9);
         reply.push(2);
         reply.push(9);
         assert_eq!(listed(&reply.after(&[])), [(2, 1, true, 0.0), (9, 2, true, 0.0)]);
         let repetition = Sampling { repetition_penalty: 1.1, logit_bias: [(7, 1.0)].into(), ..Sampling::GREEDY };
-        let mut all = Adjustments::new(&repetition, &[7, 1, 7], &[]);
+        let mut all = Adjustments::new(&repetition, &[7, 1, 7]);
         all.push(1);
         assert_eq!(listed(&all.after(&[])), [(1, 1, true, 0.0), (7, 0, true, 1.0)]);
     }
 
     #[test]
-    fn tokens_of_earlier_steps_count_as_tokens_of_the_reply() {
-        let frequency = Sampling { frequency_penalty: 0.1, ..Sampling::GREEDY };
-        let mut later = Adjustments::new(&frequency, &[1, 7, 4, 4], &[4, 4]);
-        later.push(4);
-        assert_eq!(listed(&later.after(&[])), [(4, 3, true, 0.0)]);
-        assert_eq!(listed(&Adjustments::new(&Sampling::GREEDY, &[4], &[4]).after(&[])), []);
-    }
-
-    #[test]
     fn drafts_count_for_the_rows_after_them_only() {
-        let mut adjustments = Adjustments::new(&Sampling { presence_penalty: 1.0, ..Sampling::GREEDY }, &[], &[]);
+        let mut adjustments = Adjustments::new(&Sampling { presence_penalty: 1.0, ..Sampling::GREEDY }, &[]);
         adjustments.push(5);
         assert_eq!(listed(&adjustments.after(&[5, 3])), [(3, 1, true, 0.0), (5, 2, true, 0.0)]);
         assert_eq!(listed(&adjustments.after(&[])), [(5, 1, true, 0.0)]);

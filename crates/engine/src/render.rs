@@ -81,8 +81,7 @@ impl ModelFrontend {
     /// # Errors
     /// If the tokenizer fails.
     pub fn written_tokens(&self, step: &'static str, written: &Written) -> Result<Vec<u32>, CallError> {
-        let plain: Vec<Range<usize>> = written.plain_after(0).collect();
-        self.tokenizer.encode_prompt(&written.text, &plain).map_err(failed_in(step))
+        self.tokenizer.encode_within(&written.text).map_err(failed_in(step))
     }
 }
 

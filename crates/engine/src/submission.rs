@@ -81,7 +81,10 @@ impl ModelFrontend {
         // Some tokenizers have tokens beyond the network's vocabulary, and most networks a padded one.
         let vocabulary = self.tokenizer.len().min(self.identity.spec.vocab);
         let sampler = Sampler::new(&call.sampling, vocabulary).map_err(invalid)?;
-        let adjustments = Adjustments::new(&call.sampling, &rendered.tokens, &self.written_tokens(step, written)?);
+        let mut adjustments = Adjustments::new(&call.sampling, &rendered.tokens);
+        if adjustments.counts_reply() {
+            self.written_tokens(step, written)?.into_iter().for_each(|token| adjustments.push(token));
+        }
         let (on_text, workflow) = (call.on_text, call.workflow);
         // Constrained output is never truncated.
         let stops = Stops::new(if grammar.is_none() { call.stop } else { Vec::new() });

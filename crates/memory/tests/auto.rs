@@ -49,6 +49,17 @@ fn a_short_text_is_answered_from_whole_and_needs_no_preparation() {
 }
 
 #[test]
+fn the_paths_of_many_short_documents_count() {
+    let scratch = Scratch::new();
+    let path = |number| format!("notes of the keeper/part {number} of many notes.txt");
+    let sources: Vec<_> = (0..400).map(|number| document(&path(number), &["Ada keeps the lamp."])).collect();
+    scratch.ingest(&sources, &caller(), &auto(Profile::Paper)).expect("the script is whole");
+    let answer = scratch.ask("Who keeps the lamp?", &caller(), &auto(Profile::Paper)).answer.expect("all is prepared");
+    let why = answer.chosen.expect("the choice has a reason");
+    assert_eq!(answer.method, "gam", "{why}");
+}
+
+#[test]
 fn a_small_model_retrieves_from_a_long_text() {
     let (scratch, method, why) = chosen(long(), &auto(Profile::Small));
     assert_eq!(method, "rag");

@@ -52,9 +52,12 @@ impl Document {
         in_words(self.path.rsplit(['/', '\\']).next().unwrap_or(&self.path))
     }
 
-    /// The words by which it is searched, beside its text: folders, name and title.
+    /// What it is searched by, beside its text: the folder and the name, as written and in words, and the title. Folders above
+    /// are those of the machine.
     pub(crate) fn searched_name(&self) -> String {
-        format!("{}\n{}", in_words(&self.path), self.title)
+        let start = self.path.rmatch_indices(['/', '\\']).nth(1).map_or(0, |(at, _)| at + 1);
+        let path = &self.path[start..];
+        [path, &in_words(path), &self.title].join("\n")
     }
 }
 

@@ -5,7 +5,8 @@
 //! and the mean count only passages that have terms. Unlike Lucene, lengths are exact, not rounded to one byte.
 //!
 //! Names of documents are a field of their own, so that they do not change the frequencies of the text: every passage of
-//! a document gets [`NAME_WEIGHT`] times the score of its document's name among the names of all documents.
+//! a document gets [`NAME_WEIGHT`] times the score of its document's name among the names of all documents. Terms that all
+//! names have, such as their folder, are left out.
 //!
 //! Useful for: names, numbers, rare words, any corpus that fits in memory as postings (8 bytes for each different word
 //! of each passage). Not useful for: paraphrases, other languages than the text's own.
@@ -34,8 +35,8 @@ impl Default for Bm25 {
     }
 }
 
-/// The weight of the score of a document's name beside the score of a passage's text. Of 0.25, 0.5 and 1, it has the best
-/// nDCG@10 on the titles of `SciFact`, `HotpotQA` and `XQuAD`; 1 is worse than no names on `SciFact`.
+/// The weight of the score of a document's name beside the score of a passage's text. With the weight 1 the names of `SciFact`
+/// (`memlocal-bench retrieval --tools bm25-fields,bm25-named`) lower nDCG@10.
 const NAME_WEIGHT: f64 = 0.5;
 
 /// An inverted index over a set of passages.
@@ -108,8 +109,10 @@ impl LexicalIndex {
     // Scores are summed in f64 and returned in f32.
     fn hits(&self, query: &str) -> impl Iterator<Item = Hit> {
         let mut scores = self.texts.scores(query);
-        if let Some(names) = &self.names {
-            let of_names = names.field.scores(query);
+        if let Some(names) = &self.names
+            && let of_names = names.field.scores(query)
+            && of_names.iter().any(|score| *score > 0.0)
+        {
             for (score, document) in scores.iter_mut().zip(&names.of_passages) {
                 *score += NAME_WEIGHT * of_names[*document as usize];
             }
@@ -142,7 +145,8 @@ impl IndexBuilder {
 
     fn finish(self, parameters: Bm25) -> LexicalIndex {
         let IndexBuilder { passages, texts, names, of_passages } = self;
-        let names = (names.len() > 1).then(|| Names { field: names.finish(parameters), of_passages });
+        let several = names.len() > 1;
+        let names = several.then(|| Names { field: names.without_common_terms().finish(parameters), of_passages });
         LexicalIndex { passages, texts: texts.finish(parameters), names }
     }
 }

@@ -86,13 +86,17 @@ pub(crate) fn question_on_pages(
 
 /// The responder's prompt for a question with all documents.
 pub(crate) fn question_on_all(asked: &str, corpus: &Corpus, session: &Session<'_>) -> Result<Ask> {
+    Ok(question(asked, &whole_text(corpus, session)?, Stability::Corpus, session))
+}
+
+/// All documents as the responder reads them.
+pub(crate) fn whole_text(corpus: &Corpus, session: &Session<'_>) -> Result<String> {
     let shows_paths = shows_paths(Agent::Responder, corpus, session)?;
     let shown = |document: Document| {
         let text = corpus.document_text(document.id)?;
         Ok(if shows_paths { format!("DOCUMENT {}\n\n{text}", document.path) } else { text })
     };
-    let texts = corpus.documents()?.into_iter().map(shown).collect::<Result<Vec<_>>>()?;
-    Ok(question(asked, &texts.join("\n\n"), Stability::Corpus, session))
+    Ok(corpus.documents()?.into_iter().map(shown).collect::<Result<Vec<_>>>()?.join("\n\n"))
 }
 
 /// The answer to a question from `pages`: a span of them in the small profile ([`span`]), else the responder's reply to

@@ -1,95 +1,217 @@
 //! Documents that a claim names as its source: "According to notes/may.md, the budget was cut."
+//!
+//! Only a few forms name a source; elsewhere the name of a document is a word of the claim, as in "The port is set in
+//! config.toml." A name that does not look like one of a file, such as "memo", needs quotation marks.
 
-use std::ops::Range;
-
-/// A claim without the document that it names.
+/// A claim without the source that it names.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Attributed<'a> {
     pub claim: String,
-    /// The document's path.
-    pub path: &'a str,
+    /// The documents: several if their files have the same name, or if all of them are named.
+    pub paths: Vec<&'a str>,
+    /// The source comes first, so it is that of the whole sentence.
+    pub leads: bool,
 }
 
-/// Words before the name of a document, which go with it; longer ones before those that they end with.
-const BEFORE: [&str; 9] =
-    ["according to", "as stated in", "as described in", "as mentioned in", "source:", "see", "from", "in", "per"];
+/// Words before the name of a source.
+const INTRODUCTIONS: [&str; 15] = [
+    "according to",
+    "as stated in",
+    "as described in",
+    "as mentioned in",
+    "as noted in",
+    "based on",
+    "source:",
+    "sources:",
+    "see",
+    "laut",
+    "gemäß",
+    "selon",
+    "d'après",
+    "según",
+    "secondo",
+];
 
-/// The claim without a document's path or file name, if it has one of them. Of several documents it is the one with the
-/// longest name.
-pub(super) fn attributed<'a>(claim: &str, paths: impl Iterator<Item = &'a str>) -> Option<Attributed<'a>> {
-    let named = paths.filter(|path| !path.is_empty()).filter_map(|path| Some((path, mention(claim, path)?)));
-    let (path, mention) = named.max_by_key(|(_, mention)| mention.len())?;
-    let (before, after) = (claim[..mention.start].trim_end(), claim[mention.end..].trim_start());
-    let opened = before.trim_end_matches(['(', '[', '"', '\'', '`', '“', '*']).trim_end();
-    let closed = after.trim_start_matches([')', ']', '"', '\'', '`', '”', '*', ',', ':']).trim_start();
-    let before = without_introduction(opened);
-    let claim = if before.is_empty() || closed.is_empty() || closed.starts_with(['.', '!', '?']) {
-        format!("{before}{closed}")
-    } else {
-        format!("{before} {closed}")
-    };
-    Some(Attributed { claim, path })
+/// The same, where a comma follows the name.
+const BEFORE_COMMA: [&str; 3] = ["in", "from", "per"];
+
+const ARTICLES: [&str; 8] =
+    ["the file", "the document", "the page", "the note", "the notes", "file", "document", "page"];
+
+/// Verbs of which a document can be the subject.
+const VERBS: [&str; 10] =
+    ["says", "states", "mentions", "reports", "notes", "shows", "confirms", "describes", "explains", "records"];
+
+/// Beginnings of places in a document: "(notes/may.md, page 3)".
+const PLACES: [&str; 4] = ["page", "p.", "line", "section"];
+
+const QUOTES: [char; 10] = ['"', '\'', '`', '“', '”', '‘', '’', '«', '»', '*'];
+
+/// The claim without its source, if it names one of these documents.
+pub(super) fn attributed<'a>(claim: &str, paths: &[&'a str]) -> Option<Attributed<'a>> {
+    let leading = leading(claim, paths).map(|(paths, rest)| Attributed { claim: rest.to_owned(), paths, leads: true });
+    let found = leading.or_else(|| trailing(claim, paths)).or_else(|| bracketed(claim, paths))?;
+    (found.claim.chars().any(char::is_alphanumeric)).then_some(found)
 }
 
-/// The bytes of a document's path, or of its file name, in a claim.
-fn mention(claim: &str, path: &str) -> Option<Range<usize>> {
-    let file = path.rsplit(['/', '\\']).next().filter(|file| file.contains('.'));
-    std::iter::once(path).chain(file).find_map(|name| {
-        let whole = |start: usize| {
-            let end = start + name.len();
-            let is_inner = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '/' | '\\');
-            !claim[..start].ends_with(is_inner) && !claim[end..].starts_with(is_inner)
-        };
-        let (start, _) = claim.match_indices(name).find(|(start, _)| whole(*start))?;
-        Some(start..start + name.len())
+/// "According to NAME, ...", "NAME: ..." and "The file NAME states that ...".
+fn leading<'a, 'b>(claim: &'b str, paths: &[&'a str]) -> Option<(Vec<&'a str>, &'b str)> {
+    for (introductions, needs_comma) in [(&INTRODUCTIONS[..], false), (&BEFORE_COMMA[..], true)] {
+        for rest in introductions.iter().filter_map(|words| without_words(claim, words)) {
+            let Some((named, rest)) = named(without_article(rest), paths) else { continue };
+            let behind = rest.trim_start().strip_prefix([',', '，', ':']);
+            let spaced = rest.strip_prefix(' ').filter(|_| !needs_comma);
+            if let Some(rest) = behind.or(spaced) {
+                return Some((named, rest.trim_start()));
+            }
+        }
+    }
+    let (named, rest) = named(without_article(claim), paths)?;
+    if let Some(rest) = rest.trim_start().strip_prefix(':') {
+        return Some((named, rest.trim_start()));
+    }
+    let rest = VERBS.iter().find_map(|verb| without_words(rest.trim_start(), verb))?;
+    Some((named, without_words(rest, "that").unwrap_or(rest)))
+}
+
+/// "..., according to NAME."
+fn trailing<'a>(claim: &str, paths: &[&'a str]) -> Option<Attributed<'a>> {
+    let starts = claim.match_indices(char::is_whitespace).map(|(at, space)| at + space.len());
+    let (start, named) = starts.filter(|start| *start < claim.len()).find_map(|start| {
+        let rest = INTRODUCTIONS.iter().find_map(|words| without_words(&claim[start..], words))?;
+        let (named, rest) = named(without_article(rest), paths)?;
+        rest.chars().all(|c| c.is_whitespace() || c.is_ascii_punctuation()).then_some((start, named))
+    })?;
+    let before = claim[..start].trim_end_matches([' ', ',', ';', '(', '[', '.', '—', '–', '-']);
+    Some(Attributed { claim: format!("{before}."), paths: named, leads: false })
+}
+
+/// "... (NAME)." and "... [NAME, OTHER NAME]."
+fn bracketed<'a>(claim: &str, paths: &[&'a str]) -> Option<Attributed<'a>> {
+    claim.match_indices(['(', '[']).find_map(|(open, bracket)| {
+        let inner = &claim[open + 1..];
+        let close = inner.find(if bracket == "(" { ')' } else { ']' })?;
+        let content = &inner[..close];
+        let content = INTRODUCTIONS.iter().find_map(|words| without_words(content, words)).unwrap_or(content);
+        let mut all = Vec::new();
+        for piece in content.split([',', ';']).flat_map(|piece| piece.split(" and ")).map(str::trim) {
+            match named(piece, paths).filter(|(_, rest)| rest.trim().is_empty()) {
+                Some((named, _)) => all.extend(named),
+                None if !all.is_empty() && PLACES.iter().any(|place| piece.starts_with(place)) => (),
+                None => return None,
+            }
+        }
+        let (before, after) = (claim[..open].trim_end(), inner[close + 1..].trim_end());
+        Some(Attributed { claim: format!("{before}{after}"), paths: all, leads: false })
     })
 }
 
-fn without_introduction(before: &str) -> &str {
-    let ends_with = |words: &&&str| {
-        let start = before.len().checked_sub(words.len());
-        let ending = start.filter(|start| before.is_char_boundary(*start)).map(|start| before.split_at(start));
-        ending.is_some_and(|(rest, end)| end.eq_ignore_ascii_case(words) && !rest.ends_with(char::is_alphanumeric))
+/// The documents whose path or file name a text begins with, the longest name counting, and the text behind it.
+fn named<'a, 'b>(text: &'b str, paths: &[&'a str]) -> Option<(Vec<&'a str>, &'b str)> {
+    let bare = text.trim_start_matches(QUOTES);
+    let is_quoted = bare.len() < text.len();
+    let length = |path: &str| {
+        let file = path.rsplit(['/', '\\']).next().unwrap_or(path);
+        let is_here = |name: &&str| {
+            let begins = bare.get(..name.len()).is_some_and(|start| start.eq_ignore_ascii_case(name));
+            !name.is_empty() && begins && ends_name(&bare[name.len()..]) && (is_quoted || looks_like_file(name))
+        };
+        [path, file].into_iter().filter(is_here).map(str::len).max().unwrap_or(0)
     };
-    let words = BEFORE.iter().find(ends_with).map_or(0, |words| words.len());
-    before[..before.len() - words].trim_end().trim_end_matches(',')
+    let longest = paths.iter().map(|path| length(path)).max().filter(|longest| *longest > 0)?;
+    let mut found: Vec<&str> = paths.iter().copied().filter(|path| length(path) == longest).collect();
+    found.sort_unstable();
+    found.dedup();
+    Some((found, bare[longest..].trim_start_matches(QUOTES)))
+}
+
+fn looks_like_file(name: &str) -> bool {
+    name.contains(['.', '/', '\\', '_'])
+}
+
+/// Whether a name can end before this text: "may.md" does not end in "may.md.txt" or "may.md5".
+fn ends_name(rest: &str) -> bool {
+    let mut chars = rest.chars();
+    match chars.next() {
+        Some('.') => chars.next().is_none_or(|next| !next.is_alphanumeric()),
+        Some(next) => !next.is_alphanumeric() && !matches!(next, '_' | '-' | '/' | '\\' | '@'),
+        None => true,
+    }
+}
+
+/// The text behind these words at its beginning.
+fn without_words<'b>(text: &'b str, words: &str) -> Option<&'b str> {
+    let begins = text.get(..words.len())?.eq_ignore_ascii_case(words);
+    let rest = &text[words.len()..];
+    (begins && rest.starts_with(char::is_whitespace)).then(|| rest.trim_start())
+}
+
+fn without_article(text: &str) -> &str {
+    ARTICLES.iter().find_map(|words| without_words(text, words)).unwrap_or(text)
 }
 
 #[cfg(test)]
 mod tests {
     use super::attributed;
 
-    fn check(claim: &str, rest: &str, path: &str) {
-        let paths = ["notes/may.md", "notes/may.md.txt", "plan_b.docx", "memo"];
-        let found = attributed(claim, paths.into_iter());
-        let found = found.as_ref().map(|found| (found.claim.as_str(), found.path));
-        assert_eq!(found, (!path.is_empty()).then_some((rest, path)), "{claim}");
+    const PATHS: [&str; 6] = ["notes/may.md", "old/may.md", "notes/may.md.txt", "plan_b.docx", "memo", "Ann"];
+
+    fn check(claim: &str, rest: &str, paths: &[&str]) {
+        let found = attributed(claim, &PATHS).unwrap_or_else(|| panic!("{claim}"));
+        assert_eq!((found.claim.as_str(), &found.paths[..]), (rest, paths), "{claim}");
     }
 
     #[test]
-    fn a_claim_is_read_without_the_document_that_it_names() {
-        check("According to notes/may.md, Ann left.", "Ann left.", "notes/may.md");
-        check("In `may.md`, Ann left.", "Ann left.", "notes/may.md");
-        check("Ann left (notes/may.md).", "Ann left.", "notes/may.md");
-        check("Ann left, as stated in \"plan_b.docx\".", "Ann left.", "plan_b.docx");
-        check("The may.md notes say that Ann left.", "The notes say that Ann left.", "notes/may.md");
-        check("may.md: Ann left.", "Ann left.", "notes/may.md");
-        check("Ann left [may.md.txt].", "Ann left.", "notes/may.md.txt");
-        check("notes/may.md", "", "notes/may.md");
+    fn a_claim_is_read_without_the_source_that_it_names() {
+        let (may, plan) = (&["notes/may.md"][..], &["plan_b.docx"][..]);
+        check("According to notes/may.md, Bob left.", "Bob left.", may);
+        check("According to the file notes/may.md Bob left.", "Bob left.", may);
+        check("In `plan_b.docx`, Bob left.", "Bob left.", plan);
+        check("Laut Plan_B.docx, ist Bob da.", "ist Bob da.", plan);
+        check("plan_b.docx: Bob left.", "Bob left.", plan);
+        check("The file plan_b.docx states that Bob left.", "Bob left.", plan);
+        check("Bob left (notes/may.md).", "Bob left.", may);
+        check("Bob left [source: notes/may.md, page 3].", "Bob left.", may);
+        check("Bob left, as stated in \"plan_b.docx\".", "Bob left.", plan);
+        check("Bob left. Source: plan_b.docx", "Bob left.", plan);
+        check("Bob left (\"memo\").", "Bob left.", &["memo"]);
+        check("Bob left (notes/may.md.txt).", "Bob left.", &["notes/may.md.txt"]);
     }
 
     #[test]
-    fn words_that_are_no_names_of_documents_stay() {
+    fn several_documents_may_be_the_source() {
+        check("Bob left (may.md).", "Bob left.", &["notes/may.md", "old/may.md"]);
+        check("Bob left (notes/may.md, plan_b.docx).", "Bob left.", &["notes/may.md", "plan_b.docx"]);
+    }
+
+    #[test]
+    fn only_a_source_that_comes_first_is_that_of_the_whole_sentence() {
+        let leads = |claim: &str| attributed(claim, &PATHS).is_some_and(|found| found.leads);
+        assert!(leads("According to plan_b.docx, Bob left."));
+        assert!(!leads("Bob left (plan_b.docx)."));
+    }
+
+    #[test]
+    fn other_names_of_documents_are_words_of_the_claim() {
         for claim in [
-            "Ann left in May.",
-            "Dismay.md is here.",
-            "Ann wrote may.md5.",
-            "Ann wrote a memorandum.",
-            "Ann may leave.",
+            "Ann moved in 2019.",
+            "From Ann, Bob got a letter.",
+            "Bob (Ann) left.",
+            "Bob wrote a memo.",
+            "The port is set in plan_b.docx.",
+            "Bob deleted notes/may.md in June.",
+            "Bob left (may.md5).",
+            "Bob left (draft.may.md).",
+            "Bob left (plan_b.docx was shut).",
+            "Bob left (notes/may.md, in June).",
+            "According to Bob, notes/may.md is old.",
+            "notes/may.md",
+            "Source: notes/may.md.",
+            "in",
+            "(",
+            "",
         ] {
-            check(claim, "", "");
+            assert_eq!(attributed(claim, &PATHS), None, "{claim}");
         }
-        // A path without an extension is a name as well.
-        check("Ann left (memo).", "Ann left.", "memo");
     }
 }

@@ -4,6 +4,7 @@ use super::attribution::{Attributed, attributed};
 use super::candidates::Place;
 use super::choose::ShortAnswer;
 use super::claims::{Claim, SUBJECTS, claims, is_fragment};
+use super::negation::Clauses;
 use super::question::AUXILIARIES;
 use super::values::Values;
 use super::verdict::{Checks, Compared, Verdict, verify, verify_compared};
@@ -21,22 +22,32 @@ pub struct Checked {
 
 /// The claims of an answer to a question, each with its verdict. "Yes" and "no" are checked as what the question states, and
 /// a claim without a verb as an answer to the question. A claim about "she" needs a sentence about the one person that the
-/// question names, if that sentence has a name. A claim that names a document is checked against this document alone.
+/// question names, if that sentence has a name. A claim that names its source is checked against that document alone.
 pub fn check(question: &str, answer: &str, evidence: &[&str], checks: Checks<'_>) -> Vec<Checked> {
     let asked = question.trim().trim_end_matches(['?', ' ']);
-    let verdict = |claim: &Claim| match attributed(&claim.text, checks.paths.iter().copied()) {
-        Some(Attributed { claim, path }) => {
-            // Texts keep their numbers, by which places refer to them.
-            let of_document = evidence.iter().zip(checks.paths).map(|(text, of)| if *of == path { *text } else { "" });
-            verdict(asked, &claim, &of_document.collect::<Vec<_>>(), checks)
-        }
-        None => verdict(asked, &claim.text, evidence, checks),
+    let mut leading: Option<(usize, Vec<&str>)> = None;
+    let mut verdict = |claim: &Claim| {
+        let (word, rest) = without_yes_or_no(&claim.text);
+        let (rest, paths) = match attributed(rest, checks.paths) {
+            Some(Attributed { claim: rest, paths, leads }) => {
+                leading = leads.then(|| (claim.sentence, paths.clone()));
+                (rest, Some(paths))
+            }
+            None => {
+                let of_sentence = leading.as_ref().filter(|(sentence, _)| *sentence == claim.sentence);
+                (rest.to_owned(), of_sentence.map(|(_, paths)| paths.clone()))
+            }
+        };
+        let Some(paths) = paths else { return verdict(asked, word, &rest, evidence, checks) };
+        // Texts keep their numbers, by which places refer to them.
+        let texts = evidence.iter().zip(checks.paths).map(|(text, of)| if paths.contains(of) { *text } else { "" });
+        verdict(asked, word, &rest, &texts.collect::<Vec<_>>(), checks)
     };
     claims(answer).into_iter().map(|claim| Checked { verdict: verdict(&claim), claim }).collect()
 }
 
-fn verdict(asked: &str, claim: &str, evidence: &[&str], checks: Checks<'_>) -> Verdict {
-    let (word, rest) = without_yes_or_no(claim);
+/// The verdict on a claim: a "yes" or "no", and the rest of it.
+fn verdict(asked: &str, word: Option<bool>, rest: &str, evidence: &[&str], checks: Checks<'_>) -> Verdict {
     match if rest.is_empty() { word } else { word_of_echo(rest) } {
         Some(true) => verify(asked, evidence, checks),
         Some(false) => opposite(verify(asked, evidence, checks)),
@@ -53,11 +64,17 @@ fn verdict(asked: &str, claim: &str, evidence: &[&str], checks: Checks<'_>) -> V
     }
 }
 
-/// Whether the statement after "yes" denies what the question states, or the one after "no" states it.
+/// Whether the statement after "yes" denies what the question states, or the one after "no" states it, by negations alone: after
+/// "Did Ann pay more than $5?" the statement may have another number. After a question with a negation, such as "Didn't
+/// Ann pay?", people answer in both ways.
 fn is_opposed(yes: bool, asked: &str, statement: &str) -> bool {
+    let has_negation = |text: &str| Clauses::read(&words(text), text).any();
+    if has_negation(asked) {
+        return false;
+    }
     match verify(asked, &[statement], Checks::default()) {
-        Verdict::Supported(_) => !yes,
-        Verdict::Contradicted(_) => yes,
+        Verdict::Supported(_) => !yes && !has_negation(statement),
+        Verdict::Contradicted(_) => yes && has_negation(statement),
         Verdict::Unsupported => false,
     }
 }
@@ -193,30 +210,42 @@ mod tests {
 
     #[test]
     fn yes_before_a_denial_and_no_before_what_is_asked_are_unsupported() {
-        let check = |question: &str, answer: &str, evidence: &str| {
+        let check = |question: &str, answer: &str, evidence: &str, is_supported: bool| {
             let checked = check(question, answer, &[evidence], Checks::default());
-            assert_eq!(checked[0].verdict, Verdict::Unsupported, "{question} {answer}");
+            let found = matches!(checked[0].verdict, Verdict::Supported(_));
+            assert_eq!(found, is_supported, "{question} {answer}");
         };
-        check("Did Jim sell his watch?", "Yes, Jim did not sell his watch.", "Jim did not sell his watch.");
-        check("Did Jim sell his watch?", "No, Jim sold his gold watch.", STORY);
+        let (sold, kept) = ("Jim sold his gold watch.", "Jim did not sell his watch.");
+        check("Did Jim sell his watch?", "Yes, Jim did not sell his watch.", kept, false);
+        check("Did Jim sell his watch?", "No, Jim sold his gold watch.", sold, false);
+        check("Didn't Jim sell his watch?", "Yes, Jim sold his gold watch.", sold, true);
+        check("Didn't Jim sell his watch?", "No, Jim did not sell his watch.", kept, true);
+        let raised = "The fund raised 7 million dollars.";
+        check("Did the fund raise over 5 million dollars?", "Yes, the fund raised 7 million dollars.", raised, true);
     }
 
     #[test]
-    fn a_claim_that_names_a_document_is_checked_against_it_alone() {
-        let (evidence, paths) = (["Ann moved in May.", "Bob moved in June."], ["notes/ann.md", "notes/bob.md"]);
-        let check = |answer: &str, text: Option<usize>| {
+    fn a_claim_that_names_its_source_is_checked_against_it_alone() {
+        let evidence = ["Ann moved in May.", "Bob moved in June.", "Eve moved in July."];
+        let check = |paths: [&str; 3], answer: &str, texts: &[Option<usize>]| {
             let checks = Checks { paths: &paths, ..Checks::default() };
-            let checked = check("Who moved?", answer, &evidence, checks);
-            let found = match checked[0].verdict {
-                Verdict::Supported(place) => Some(place.text),
-                _ => None,
-            };
-            assert_eq!((found, checked[0].claim.text.as_str()), (text, answer));
+            let found = check("Did anybody move?", answer, &evidence, checks).into_iter().map(|checked| {
+                let Verdict::Supported(place) = checked.verdict else { return None };
+                assert_eq!(&answer[checked.claim.start..checked.claim.end], checked.claim.text);
+                Some(place.text)
+            });
+            assert_eq!(found.collect::<Vec<_>>(), texts, "{answer}");
         };
-        check("According to notes/bob.md, Bob moved in June.", Some(1));
-        check("Bob moved in June (bob.md).", Some(1));
-        check("According to notes/ann.md, Bob moved in June.", None);
-        check("Ann moved in May.", Some(0));
+        let paths = ["notes/ann.md", "notes/bob.md", "old/bob.md"];
+        check(paths, "According to notes/bob.md, Bob moved in June.", &[Some(1)]);
+        check(paths, "Yes, according to notes/bob.md, Bob moved in June.", &[Some(1)]);
+        check(paths, "Eve moved in July (bob.md).", &[Some(2)]);
+        check(paths, "According to notes/ann.md, Bob moved in June.", &[None]);
+        check(paths, "According to notes/ann.md, Ann moved in May, and Bob moved in June.", &[Some(0), None]);
+        check(paths, "According to notes/ann.md, Ann moved in May. Bob moved in June.", &[Some(0), Some(1)]);
+        check(paths, "Ann moved in May.", &[Some(0)]);
+        // The name of a document is not always a source.
+        check(["Ann", "Bob", "Eve"], "Ann moved in June.", &[None]);
     }
 
     #[test]

@@ -45,7 +45,6 @@ impl Clauses {
     }
 
     /// Whether the text has a negation.
-    #[cfg(test)]
     pub fn any(&self) -> bool {
         self.negates.contains(&true)
     }

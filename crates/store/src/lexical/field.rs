@@ -85,6 +85,21 @@ impl Builder {
         *self.terms.entry(term).or_insert(next)
     }
 
+    /// The same without the terms that all texts have, which tell none apart.
+    pub fn without_common_terms(mut self) -> Builder {
+        let mut texts_with_term = vec![0; self.terms.len()];
+        self.entries.iter().for_each(|(term, _)| texts_with_term[*term as usize] += 1);
+        let all = self.len();
+        self.entries.retain(|(term, posting)| {
+            let is_common = texts_with_term[*term as usize] == all;
+            if is_common {
+                self.lengths[posting.text as usize] -= posting.frequency;
+            }
+            !is_common
+        });
+        self
+    }
+
     pub fn finish(self, parameters: Bm25) -> Field {
         let mut starts = vec![0; self.terms.len() + 1];
         for (term, _) in &self.entries {

@@ -14,6 +14,7 @@ use store::{Corpus, Layer, Writer};
 use self::table::{Class, class};
 use crate::core::about::About;
 use crate::core::access::Access;
+use crate::core::answer;
 use crate::core::error::Result;
 use crate::core::method::{Choice, Method};
 use crate::core::outcome::Answer;
@@ -114,8 +115,6 @@ fn whole_text(corpus: &Corpus, limit_tokens: usize, session: &Session<'_>) -> Re
     if bytes > limit_tokens * MAX_BYTES_PER_TOKEN {
         return Ok(Length::Bytes(bytes));
     }
-    let count = |text: &str| session.caller.tokens().count_tokens(Agent::Responder, text);
-    let documents = corpus.documents()?;
-    let tokens = documents.iter().map(|document| Ok(count(&corpus.document_text(document.id)?)));
-    Ok(Length::Tokens(tokens.sum::<Result<usize>>()?))
+    let text = answer::whole_text(corpus, session)?;
+    Ok(Length::Tokens(session.caller.tokens().count_tokens(Agent::Responder, &text)))
 }
