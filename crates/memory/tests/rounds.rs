@@ -100,6 +100,29 @@ fn a_page_that_is_in_the_notes_is_not_read_again_when_a_search_finds_it() {
 }
 
 #[test]
+fn a_page_that_told_nothing_is_read_again_for_another_request() {
+    let pages_of_integrations = |follow_up| {
+        let notes = ("gam.integrate", r#"{"content":"Tom Reed built boats.","sources":[]}"#);
+        let caller = script(&[SEARCH, notes, NOT_ENOUGH, follow_up, ANSWER]);
+        let settings = Settings::default().with_options(gam::Options { max_iterations: 2, ..gam::Options::default() });
+        Scratch::lighthouse().ask(QUESTION, &caller, &settings).answer.expect("the script is whole");
+        let calls = calls_of("gam.integrate", &caller);
+        calls.iter().map(|call| input(call, "EVIDENCE_CONTEXT").contains("](3)")).collect::<Vec<_>>()
+    };
+    assert_eq!(pages_of_integrations(FOLLOW_UP), [true, true]);
+    assert_eq!(pages_of_integrations(NO_FOLLOW_UP), [true], "the same request");
+}
+
+#[test]
+fn a_reply_without_notes_keeps_the_notes() {
+    let caller = script(&[PLAN, NOTES, NO_NOTES, NOT_ENOUGH, FOLLOW_UP, ANSWER]);
+    let settings = Settings::default().with_options(gam::Options { max_iterations: 2, ..gam::Options::default() });
+    Scratch::lighthouse().ask(QUESTION, &caller, &settings).answer.expect("the script is whole");
+    assert_eq!(calls_of("gam.integrate", &caller).len(), 2);
+    assert_eq!(input(&calls_of("answer", &caller)[0], "CONTEXT"), "Ada Brook married in 1911.");
+}
+
+#[test]
 fn the_check_and_the_follow_up_are_one_round_with_the_same_inputs() {
     let caller = Rules::new(CONTEXT_TOKENS, |call: &Call| {
         let replies = [PLAN, NOTES, NOT_ENOUGH, FOLLOW_UP, ANSWER];

@@ -22,8 +22,8 @@ struct Integration {
     sources: Vec<i64>,
 }
 
-/// Equation 4: integrates the pages into the notes and returns the pages that are in them now. An invalid reply keeps the
-/// old notes.
+/// Equation 4: integrates the pages into the notes and returns the pages that were integrated. An invalid reply and one
+/// without notes keep the old notes.
 pub(super) async fn integrate(
     question: &str,
     found: &[Found],
@@ -67,13 +67,12 @@ pub(super) async fn integrate(
             result.read.push(*page);
         }
     }
-    let Some(Integration { content, mut sources }) = integration else { return Ok(Vec::new()) };
-    content.trim().clone_into(&mut result.content);
-    if result.content.is_empty() {
-        // Empty notes have no sources.
-        sources.clear();
+    let Some(Integration { content, sources }) = integration else { return Ok(Vec::new()) };
+    let content = content.trim();
+    if !content.is_empty() {
+        content.clone_into(&mut result.content);
+        let mut seen = BTreeSet::new();
+        result.sources = sources.into_iter().filter(|page| seen.insert(*page)).map(PassageId).collect();
     }
-    let mut seen = BTreeSet::new();
-    result.sources = sources.into_iter().filter(|page| seen.insert(*page)).map(PassageId).collect();
     Ok(if result.content.is_empty() { Vec::new() } else { pages })
 }

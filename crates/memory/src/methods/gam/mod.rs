@@ -14,8 +14,10 @@
 //! * The information check and the follow-up are requested in one round, and the follow-up is cancelled if the notes are
 //!   enough; in the layout that puts shared text first they share the KV cache of their inputs. There is no follow-up
 //!   after the last round: its requests would not be used.
-//! * A page that is in the notes already is read again only if the plan names it by number; the released code reads every
-//!   page again in every round in which a search finds it.
+//! * A page on which the notes rest, or that was integrated for the same request, is read again only if the plan names it
+//!   by number; the released code reads every page again in every round in which a search finds it.
+//! * A reply of the integration agent without notes keeps the notes; agents write the date beside times such as "yesterday",
+//!   since the responder sees the notes alone.
 //! * Pages that the plan names come first, then those of the search tools interleaved by rank; the released code sorts
 //!   BM25 scores together with sums of cosines and puts named pages last.
 //! * The paper does not cover a memo longer than a quarter of the context: the memorizer sees its latest part, the

@@ -11,7 +11,7 @@ Write one abstract of INPUT_MESSAGE that keeps everything worth remembering:
 - plans, goals, decisions, requests and preferences;
 - actions taken, next steps and who is responsible;
 - problems and open questions;
-- names, dates, numbers, places and other definite facts.
+- names, dates, numbers, places and other definite facts; beside a time such as \"yesterday\" the date on which it was said.
 MEMORY_CONTEXT tells what came before. Use it to understand who and what is meant and to keep names the same. Do not \
 repeat from it what INPUT_MESSAGE does not mention.
 The abstract must make sense to a reader who has not seen INPUT_MESSAGE, and must say nothing that is not in it.
@@ -55,11 +55,12 @@ EVIDENCE_CONTEXT holds pages that were just found, each with its page number in 
 far with the pages that they rest on; it may be empty. Write new notes about QUESTION:
 - keep what is right and to the point in RESULT;
 - add every fact of EVIDENCE_CONTEXT that helps to answer QUESTION: names, numbers, dates, actions, results;
+- where a page gives a time by a word such as \"yesterday\", write the date on which it was said beside it;
 - leave out what has nothing to do with QUESTION.
 Use only facts that are written there. Draw no conclusions, give no advice and say nothing about notes or pages. The notes \
 must read as one text that can be understood without the pages.
 Answer with one JSON object:
-- \"content\": the notes, or \"\" if nothing helps;
+- \"content\": the notes, RESULT as it is if no page adds to it, or \"\" if there are none;
 - \"sources\": the numbers of the pages that the notes rest on.",
     cue: "Write the new notes about QUESTION as JSON.",
 };

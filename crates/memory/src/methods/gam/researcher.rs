@@ -37,18 +37,25 @@ pub async fn research(question: &str, library: &Library<'_>, session: &Session<'
     let memo = memo(library.corpus())?;
     let mut result = Research::default();
     let mut request = question.to_owned();
+    // Pages that were integrated for the present request.
     let mut integrated = BTreeSet::new();
     for round in 1..=options.max_iterations {
         let plan = plan(&request, &memo, round, session).await?;
         let mut found = search(&plan, options.k, library, session).await?;
-        // What a search finds again is in the notes already; a page that the plan names is read again.
-        found.retain(|found| found.tool == PAGE_INDEX || !integrated.contains(&found.page));
+        // A page that the plan names is read again. One that a search finds again is not, if the notes rest on it or if it
+        // told nothing for the same request.
+        let is_known = |page: &PassageId| result.sources.contains(page) || integrated.contains(page);
+        found.retain(|found| found.tool == PAGE_INDEX || !is_known(&found.page));
         if !found.is_empty() {
             integrated.extend(integrate(question, &found, &mut result, library.corpus(), session).await?);
         }
         let is_last = round == options.max_iterations;
         let Some(new_requests) = reflect(question, &result, is_last, session).await? else { break };
-        request = if new_requests.is_empty() { question.to_owned() } else { new_requests.join(" ") };
+        let next = if new_requests.is_empty() { question.to_owned() } else { new_requests.join(" ") };
+        if next != request {
+            integrated.clear();
+        }
+        request = next;
     }
     Ok(result)
 }
