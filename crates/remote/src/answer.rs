@@ -4,6 +4,11 @@ use calls::{OnText, Piece, ToolCall};
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::inline_thought::{InlineThought, Part};
+
+/// Finish reasons of complete answers, those of Text Generation Inference included.
+const COMPLETE: [&str; 5] = ["stop", "tool_calls", "function_call", "eos_token", "stop_sequence"];
+
 /// The limit on a line of a stream, in bytes.
 const MAX_LINE_BYTES: usize = 16 << 20;
 
@@ -18,6 +23,7 @@ pub(crate) struct Answer {
     /// The finish reason, once it is known.
     pub finish_reason: Option<String>,
     pub cost: Cost,
+    inline: InlineThought,
     /// The beginning of an incomplete line.
     begun: Vec<u8>,
 }
@@ -115,20 +121,18 @@ impl Answer {
             let (content, thought, calls) = delta.map_or((None, None, None), |delta| {
                 (delta.content, delta.reasoning_content.or(delta.reasoning), delta.tool_calls)
             });
-            let thought = thought.unwrap_or_default();
-            if let Some(on_text) = on_text.filter(|_| !thought.is_empty()) {
-                on_text.send_piece(Piece::Thought(&thought));
+            self.add(Part::Thought(&thought.unwrap_or_default()), on_text);
+            if let Some(piece) = text {
+                self.add(Part::Text(&piece), on_text);
+            } else if let Some(piece) = content {
+                let mut inline = std::mem::take(&mut self.inline);
+                inline.split(&piece, &mut |part| self.add(part, on_text));
+                self.inline = inline;
             }
-            self.thought.push_str(&thought);
-            let piece = text.or(content).unwrap_or_default();
-            if let Some(on_text) = on_text.filter(|_| !piece.is_empty()) {
-                on_text.send(&piece);
-            }
-            self.text.push_str(&piece);
             for call in calls.unwrap_or_default() {
                 self.call(call, on_text)?;
             }
-            self.finish_reason = finish_reason.or(self.finish_reason.take());
+            self.finish_reason = finish_reason.filter(|reason| !reason.is_empty()).or(self.finish_reason.take());
         }
         self.cost = chunk.usage.unwrap_or(self.cost);
         Ok(())
@@ -136,6 +140,37 @@ impl Answer {
 }
 
 impl Answer {
+    /// Ends the answer after its last line.
+    ///
+    /// # Errors
+    /// If it is not complete.
+    pub fn end(&mut self, on_text: Option<&OnText>) -> Result<(), String> {
+        let mut inline = std::mem::take(&mut self.inline);
+        let is_thought = inline.end(&mut |part| self.add(part, on_text));
+        match self.finish_reason.as_deref() {
+            None => Err("its answer breaks off".to_owned()),
+            Some("length") => Ok(()),
+            Some(reason) if !COMPLETE.contains(&reason) => Err(format!("its answer ended by `{reason}`")),
+            Some(_) if is_thought => Err("its answer ended within a thought".to_owned()),
+            Some(_) => Ok(()),
+        }
+    }
+
+    fn add(&mut self, part: Part<'_>, on_text: Option<&OnText>) {
+        let (Part::Thought(text) | Part::Text(text)) = part;
+        let on_text = on_text.filter(|_| !text.is_empty());
+        match part {
+            Part::Thought(thought) => {
+                self.thought.push_str(thought);
+                on_text.inspect(|on_text| on_text.send_piece(Piece::Thought(thought)));
+            }
+            Part::Text(text) => {
+                self.text.push_str(text);
+                on_text.inspect(|on_text| on_text.send(text));
+            }
+        }
+    }
+
     /// Adds a piece of a tool call. Endpoints send calls one after the other.
     fn call(&mut self, CallDelta { index, id, function }: CallDelta, on_text: Option<&OnText>) -> Result<(), String> {
         let FunctionDelta { name, arguments } = function.unwrap_or(FunctionDelta { name: None, arguments: None });
@@ -216,6 +251,38 @@ mod tests {
             assert_eq!((answer.thought.as_str(), answer.text.as_str()), ("Two ships.", "2"));
             assert_eq!(*heard.lock().expect("a lock"), "2");
         }
+    }
+
+    #[test]
+    fn a_thought_within_the_text_is_kept_apart_too() {
+        let check = |content: &[&str], reason: &str, want: Result<(&str, &str), &str>| {
+            let heard = Arc::new(Mutex::new(String::new()));
+            let sink = Arc::clone(&heard);
+            let on_text = OnText::new(move |piece| sink.lock().expect("a lock").push_str(piece));
+            let mut answer = Answer::default();
+            for content in content {
+                let line = serde_json::json!({ "choices": [{ "delta": { "content": content } }] });
+                answer.take(format!("data: {line}\n\n").as_bytes(), Some(&on_text)).expect("the stream is good");
+            }
+            let end = format!("data: {{\"choices\":[{{\"delta\":{{}},\"finish_reason\":\"{reason}\"}}]}}\n\n");
+            answer.take(end.as_bytes(), Some(&on_text)).expect("the stream is good");
+            let ended = answer.end(Some(&on_text));
+            let found = ended.map(|()| (answer.thought.as_str(), answer.text.as_str()));
+            assert_eq!(found, want.map_err(str::to_owned), "{content:?}");
+            assert_eq!(*heard.lock().expect("a lock"), answer.text);
+        };
+        check(&["<think>Two ships.</think>\n\n2"], "stop", Ok(("Two ships.", "2")));
+        check(
+            &["\n<th", "ink>\nTwo ", "ships.\n</thi", "nk>\n", "\n2", " <think>"],
+            "stop",
+            Ok(("Two ships.", "2 <think>")),
+        );
+        check(&["<thin", " ice"], "stop", Ok(("", "<thin ice")));
+        check(&["  <thi"], "stop", Ok(("", "  <thi")));
+        check(&["<think>Two </th"], "length", Ok(("Two </th", "")));
+        check(&["<think>Two"], "stop", Err("its answer ended within a thought"));
+        check(&["Half of a"], "abort", Err("its answer ended by `abort`"));
+        check(&["Half of a"], "", Err("its answer breaks off"));
     }
 
     #[test]

@@ -55,9 +55,7 @@ impl Endpoint {
         while let Some(bytes) = response.chunk().await.map_err(|error| self.lost(&*error))? {
             answer.take(&bytes, on_text).map_err(|problem| self.unreachable(problem))?;
         }
-        if answer.finish_reason.is_none() {
-            return Err(self.unreachable("its answer breaks off".to_owned()));
-        }
+        answer.end(on_text).map_err(|problem| self.unreachable(problem))?;
         Ok(answer)
     }
 
@@ -88,8 +86,11 @@ impl Endpoint {
         let (reason, code) = said(text);
         let (step, about) = (call.step, format!("{code} {reason}").to_lowercase());
         let names = |words: &[&str]| status.is_client_error() && words.iter().any(|word| about.contains(word));
-        let (prompt_tokens, max_output_tokens) = (tokens::of_prompt(call), call.limits.max_output_tokens);
-        if names(&["context"]) && prompt_tokens + max_output_tokens > context_tokens {
+        let (estimate, max_output_tokens) = (tokens::of_prompt(call), call.limits.reply_tokens());
+        let is_too_long = names(&["context_length", "context length", "context size", "context window"]);
+        if is_too_long || names(&["context"]) && estimate + max_output_tokens > context_tokens {
+            // The endpoint counts the tokens of the prompt, which are only estimated here.
+            let prompt_tokens = estimate.max((context_tokens + 1).saturating_sub(max_output_tokens));
             return CallError::TooLong { step, prompt_tokens, max_output_tokens, context_tokens };
         }
         let endpoint = self.address.to_string();

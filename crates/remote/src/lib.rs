@@ -11,7 +11,8 @@
 //!   [`calls::schema::QUOTE_OF`] is a plain string for any caller but our engine. A reply that repeats itself
 //!   (`stop_loops`) is not stopped: it is marked when it is complete, by the rule of the engine. Reasoning
 //!   (`thinking_tokens`) gets room beside the answer, but the endpoint decides whether a model reasons: the text sent
-//!   as `reasoning_content` is the thought, and without it the reply has none, which the trace of a method shows.
+//!   as `reasoning_content`, or within `<think>` at the beginning of the answer, is the thought, and without it the reply
+//!   has none, which the trace of a method shows.
 //! * An incomplete answer is an error, never a shorter answer; one that reached its limit before its output format was
 //!   complete is [`calls::CallError::CutOff`].
 //!
@@ -27,6 +28,7 @@ mod client;
 mod endpoint;
 mod error;
 mod form;
+mod inline_thought;
 mod remote;
 mod repetition;
 mod request;
