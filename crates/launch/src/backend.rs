@@ -69,9 +69,15 @@ impl Backend {
 /// Connects to the endpoint that is named, if any.
 ///
 /// # Errors
-/// Offline, unless it is on this machine's loopback: that opens a socket, but nothing leaves the machine.
+/// Offline, unless it is on this machine's loopback: that opens a socket, but nothing leaves the machine. If only its model or
+/// its context is given.
 fn connect(endpoint: &EndpointFlags, global: &GlobalFlags) -> Result<Option<Remote>> {
-    let Some(address) = &endpoint.engine else { return Ok(None) };
+    let Some(address) = &endpoint.engine else {
+        if endpoint.engine_model.is_none() && endpoint.engine_context.is_none() {
+            return Ok(None);
+        }
+        return Err(refusal("--engine-model and --engine-context are of --engine", "add --engine URL"));
+    };
     let address: Address = address.parse()?;
     if home::fetching(global)?.offline && !address.is_loopback() {
         return Err(refusal(

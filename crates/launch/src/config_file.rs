@@ -13,7 +13,8 @@
 //! port = 8080
 //! ```
 //!
-//! The names are those of the flags. The values become the flags' defaults, so this module knows no flag by name. Sections
+//! The names are those of the flags. The values become the flags' defaults, so this module knows no flag by name. A value whose
+//! flag conflicts with one that is given elsewhere is overridden by it: with `--model` the file's `engine` has no effect. Sections
 //! are for the commands of `memlocal`; `memlocal-bench` reads the flags of every command only.
 
 use std::borrow::Cow;
@@ -25,7 +26,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use bundle::Bundle;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Command, FromArgMatches};
+use clap::parser::ValueSource;
+use clap::{Arg, ArgMatches, Command, FromArgMatches};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -55,14 +57,16 @@ pub enum Sections {
 /// # Errors
 /// If the file has a setting that is no flag, or a value that its flag does not take; if the bundle is none.
 pub fn parse<A: FromArgMatches>(command: Command, sections: Sections) -> Result<A> {
+    let given = Given::of(&command, std::env::args_os());
+    let command = without_overridden_variables(command, &given);
     let command = match home::bundle_of(typed(&command, "bundle").as_deref())? {
-        Some(bundle) => with_bundle(command, &bundle),
+        Some(bundle) => with_bundle(command, &bundle, &given),
         None => command,
     };
     let command = match find(&command)? {
         Some(path) => {
             let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
-            File { path: &path, text: &text }.apply(command, sections)?
+            File { path: &path, text: &text, given: &given }.apply(command, sections)?
         }
         None => command,
     };
@@ -71,8 +75,9 @@ pub fn parse<A: FromArgMatches>(command: Command, sections: Sections) -> Result<
 
 /// Parses the command line alone, without the config file.
 pub fn parse_without_file<A: FromArgMatches>(command: Command) -> A {
-    let known = command.clone();
-    let parsed = command.try_get_matches().and_then(|matches| A::from_arg_matches(&matches));
+    let given = Given::of(&command, std::env::args_os());
+    let known = without_overridden_variables(command, &given);
+    let parsed = known.clone().try_get_matches().and_then(|matches| A::from_arg_matches(&matches));
     parsed.unwrap_or_else(|error| exit_with_usage(error, &known))
 }
 
@@ -119,8 +124,68 @@ fn typed(command: &Command, flag: &str) -> Option<PathBuf> {
     matches.try_get_one::<PathBuf>(flag).ok().flatten().cloned()
 }
 
+/// The command whose arguments are given, and their ids.
+#[derive(Debug, Default)]
+struct Given {
+    command: String,
+    typed: Vec<String>,
+    from_environment: Vec<String>,
+}
+
+impl Given {
+    /// What these words and the environment give, before they are checked.
+    fn of(command: &Command, words: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> Given {
+        let matches = command.clone().ignore_errors(true).try_get_matches_from(words).ok();
+        let Some((name, matches)) = matches.as_ref().and_then(ArgMatches::subcommand) else { return Given::default() };
+        let from = |source| {
+            let ids = matches.ids().filter(|id| matches.value_source(id.as_str()) == Some(source));
+            ids.map(ToString::to_string).collect()
+        };
+        Given {
+            command: name.to_owned(),
+            typed: from(ValueSource::CommandLine),
+            from_environment: from(ValueSource::EnvVariable),
+        }
+    }
+
+    /// Whether an argument that conflicts with this one is typed.
+    fn types_instead(&self, argument: &Arg, of: &Command) -> bool {
+        of.get_name() == self.command && self.typed.iter().any(|id| conflict(argument, id, of))
+    }
+
+    /// The same, or set by a variable.
+    fn has_instead(&self, argument: &Arg, of: &Command) -> bool {
+        let set = || self.from_environment.iter().any(|id| conflict(argument, id, of));
+        self.types_instead(argument, of) || of.get_name() == self.command && set()
+    }
+}
+
+/// Whether two arguments of a command cannot be given together.
+fn conflict(argument: &Arg, other: &str, of: &Command) -> bool {
+    let Some(other) = of.get_arguments().find(|known| *known.get_id() == other) else { return false };
+    let refuses = |a: &Arg, b: &Arg| of.get_arg_conflicts_with(a).iter().any(|known| known.get_id() == b.get_id());
+    let excludes = || {
+        of.get_groups().any(|group| {
+            let has = |argument: &Arg| group.get_args().any(|id| id == argument.get_id());
+            has(argument) && has(other) && !group.clone().is_multiple()
+        })
+    };
+    argument.get_id() != other.get_id() && (refuses(argument, other) || refuses(other, argument) || excludes())
+}
+
+/// The command without the variables of the environment that typed arguments override: with `--engine` `MEMLOCAL_MODEL`
+/// has no effect.
+fn without_overridden_variables(command: Command, given: &Given) -> Command {
+    let Some(of) = command.find_subcommand(&given.command) else { return command };
+    let is_overridden = |argument: &&Arg| argument.get_env().is_some() && given.types_instead(argument, of);
+    let ids: Vec<String> =
+        of.get_arguments().filter(is_overridden).map(|argument| argument.get_id().to_string()).collect();
+    let without = |of: Command, id: String| of.mut_arg(id, |argument| argument.env(None::<&'static str>));
+    command.mut_subcommand(given.command.clone(), |of| ids.into_iter().fold(of, without))
+}
+
 /// The command with the models of a bundle as defaults.
-fn with_bundle(mut command: Command, bundle: &Bundle) -> Command {
+fn with_bundle(mut command: Command, bundle: &Bundle, given: &Given) -> Command {
     let prefix = format!("{}/", bundle.path().display());
     for (flag, values) in &bundle.contents().defaults {
         let inside = |value: &String| match value.split_once("./") {
@@ -130,7 +195,7 @@ fn with_bundle(mut command: Command, bundle: &Bundle) -> Command {
         let setting = Setting { flag, values: values.iter().map(inside).collect(), line: 0 };
         for name in MODEL_COMMANDS {
             if command.find_subcommand(name).is_some() {
-                command = command.mut_subcommand(name, |command| with_default(command, &setting));
+                command = command.mut_subcommand(name, |command| with_default(command, &setting, given));
             }
         }
     }
@@ -141,6 +206,7 @@ fn with_bundle(mut command: Command, bundle: &Bundle) -> Command {
 struct File<'a> {
     path: &'a Path,
     text: &'a str,
+    given: &'a Given,
 }
 
 /// One setting: the name of a flag, and its values.
@@ -164,7 +230,7 @@ impl File<'_> {
             self.check(&setting, &command, None)?;
             // clap does not know of MEMLOCAL_HOME.
             if setting.flag != "data-dir" || home::from_environment().is_none() {
-                command = with_default(command, &setting);
+                command = with_default(command, &setting, self.given);
             }
         }
         if sections == Sections::Ignored {
@@ -183,7 +249,7 @@ impl File<'_> {
                 let setting = self.setting(key, value)?;
                 for &name in commands {
                     self.check(&setting, &command, Some((section, name)))?;
-                    command = command.mut_subcommand(name, |command| with_default(command, &setting));
+                    command = command.mut_subcommand(name, |command| with_default(command, &setting, self.given));
                 }
             }
         }
@@ -258,9 +324,14 @@ fn written(value: &DeValue<'_>) -> Option<String> {
     }
 }
 
-fn with_default(command: Command, setting: &Setting<'_>) -> Command {
+fn with_default(command: Command, setting: &Setting<'_>, given: &Given) -> Command {
     let known = command.get_arguments().find(|argument| argument.get_long() == Some(setting.flag));
-    let Some(id) = known.map(|argument| argument.get_id().to_string()) else { return command };
+    let set = known.filter(|argument| !given.has_instead(argument, &command));
+    let Some(id) = set.map(|argument| argument.get_id().clone()) else { return command };
+    // A default does not count as the argument that a group requires.
+    let groups = command.get_groups().filter(|group| group.is_required_set() && group.get_args().any(|of| *of == id));
+    let groups: Vec<_> = groups.map(|group| group.get_id().clone()).collect();
+    let command = groups.into_iter().fold(command, |command, id| command.mut_group(id, |group| group.required(false)));
     command.mut_arg(id, |argument| argument.default_values(setting.values.clone()))
 }
 
@@ -271,8 +342,8 @@ mod tests {
 
     use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
-    use super::{File, Sections};
-    use crate::flags::{GlobalFlags, Gpu, ModelFlags};
+    use super::{File, Given, Sections, without_overridden_variables};
+    use crate::flags::{EndpointFlags, GlobalFlags, Gpu, ModelFlags};
 
     /// The commands that a config file has sections for, with a few of their flags.
     #[derive(Debug, Parser)]
@@ -286,7 +357,7 @@ mod tests {
 
     #[derive(Debug, Subcommand)]
     enum Command {
-        Ask(Models),
+        Ask(Ask),
         Ingest(Models),
         Serve(Serve),
         Mcp(Models),
@@ -300,6 +371,25 @@ mod tests {
     }
 
     #[derive(Debug, clap::Args)]
+    struct Ask {
+        #[command(flatten)]
+        documents: Documents,
+        #[command(flatten)]
+        models: ModelFlags,
+        #[command(flatten)]
+        endpoint: EndpointFlags,
+    }
+
+    #[derive(Debug, clap::Args)]
+    #[group(required = true, multiple = false)]
+    struct Documents {
+        #[arg(long)]
+        corpus: Option<String>,
+        #[arg(long)]
+        docs: Option<String>,
+    }
+
+    #[derive(Debug, clap::Args)]
     struct Serve {
         #[arg(long, default_value_t = 8420, value_name = "N")]
         port: u16,
@@ -308,13 +398,16 @@ mod tests {
     }
 
     fn parse_sections(text: &str, sections: Sections) -> Result<clap::Command, String> {
-        let file = File { path: Path::new("c.toml"), text };
+        let file = File { path: Path::new("c.toml"), text, given: &Given::default() };
         file.apply(Args::command(), sections).map_err(|error| error.to_string())
     }
 
     fn parse(text: &str, words: &str) -> Result<Args, String> {
-        let command = parse_sections(text, Sections::OfCommands)?;
         let words = ["memlocal"].into_iter().chain(words.split(' '));
+        let given = Given::of(&Args::command(), words.clone());
+        let file = File { path: Path::new("c.toml"), text, given: &given };
+        let command = without_overridden_variables(Args::command(), &given);
+        let command = file.apply(command, Sections::OfCommands).map_err(|error| error.to_string())?;
         Ok(Args::from_arg_matches(&command.try_get_matches_from(words).unwrap()).unwrap())
     }
 
@@ -336,6 +429,37 @@ mod tests {
         assert_eq!(gpu("gpu = 1", "mcp"), Gpu::Numbers(vec![1]));
         assert_eq!(gpu("gpu = \"auto\"", "mcp --cpu"), Gpu::None);
         assert_eq!(gpu("gpu = \"none\"", "mcp --gpu 0"), Gpu::Numbers(vec![0]));
+    }
+
+    #[test]
+    fn a_setting_is_overridden_by_arguments_that_conflict_with_it() {
+        let ask = |text: &str, words: &str| match parse(text, words).unwrap().command {
+            Command::Ask(ask) => ask,
+            other => panic!("{other:?}"),
+        };
+        let engine = "[ask]\nengine = \"http://10.0.0.5/v1\"\n";
+        let remote = ask(engine, "ask --docs a --engine-model x").endpoint;
+        assert_eq!((remote.engine.as_deref(), remote.engine_model.as_deref()), (Some("http://10.0.0.5/v1"), Some("x")));
+        let local = ask(engine, "ask --docs a --model b");
+        assert_eq!((local.endpoint.engine, local.models.model.as_str()), (None, "b"));
+        let corpus = "[ask]\ncorpus = \"work\"\n";
+        let documents = ask(corpus, "ask --docs a").documents;
+        assert_eq!((documents.corpus, documents.docs.as_deref()), (None, Some("a")));
+        assert_eq!(ask(corpus, "ask").documents.corpus.as_deref(), Some("work"));
+    }
+
+    #[test]
+    fn a_variable_is_overridden_by_typed_arguments_that_conflict_with_it() {
+        let words = ["memlocal", "ask", "--docs", "a", "--engine", "http://10.0.0.5/v1"];
+        let given = Given::of(&Args::command(), words);
+        let variables = |command: clap::Command| {
+            let ask = command.find_subcommand("ask").unwrap();
+            ask.get_arguments().filter(|argument| argument.get_env().is_some()).count()
+        };
+        let before = variables(Args::command());
+        assert_eq!(variables(without_overridden_variables(Args::command(), &given)), before - 1);
+        let local = Given::of(&Args::command(), ["memlocal", "ask", "--docs", "a"]);
+        assert_eq!(variables(without_overridden_variables(Args::command(), &local)), before);
     }
 
     #[test]

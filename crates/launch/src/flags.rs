@@ -71,6 +71,14 @@ impl GlobalFlags {
     pub fn gpu(&self) -> Gpu {
         if self.cpu { Gpu::None } else { self.gpu.clone() }
     }
+
+    /// The numbers of the GPUs to compute on, if they are named by numbers.
+    pub fn gpu_numbers(&self) -> &[usize] {
+        match &self.gpu {
+            Gpu::Numbers(numbers) if !self.cpu => numbers,
+            _ => &[],
+        }
+    }
 }
 
 /// Which GPU computes.
@@ -259,10 +267,10 @@ pub struct EndpointFlags {
     #[arg(long, value_name = "URL", conflicts_with_all = ["model", "memorizer", "researcher", "judge", "builder", "adapters", "quantise", "yarn"])]
     pub engine: Option<String>,
     /// Its model [default: the first that it lists]
-    #[arg(long, value_name = "NAME", requires = "engine")]
+    #[arg(long, value_name = "NAME")]
     pub engine_model: Option<String>,
     /// Tokens that prompt and answer may have together there [default: what it says]
-    #[arg(long, value_name = "N", requires = "engine", value_parser = at_least_one)]
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub engine_context: Option<usize>,
 }
 
@@ -297,7 +305,23 @@ pub fn temperature(text: &str) -> Result<f32, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{AdapterFlag, Gpu, bytes};
+    use clap::Parser;
+
+    use super::{AdapterFlag, GlobalFlags, Gpu, bytes};
+
+    #[derive(Parser)]
+    struct Flags {
+        #[command(flatten)]
+        global: GlobalFlags,
+    }
+
+    #[test]
+    fn gpus_have_the_numbers_that_name_them() {
+        let numbers = |args: &[&str]| Flags::parse_from([&["memlocal"], args].concat()).global.gpu_numbers().to_vec();
+        assert_eq!(numbers(&["--gpu", "2,3"]), [2, 3]);
+        assert!(numbers(&["--gpu", "2,3", "--cpu"]).is_empty());
+        assert!(numbers(&["--gpu", "auto"]).is_empty());
+    }
 
     #[test]
     fn gpus_are_numbers_auto_or_none() {
