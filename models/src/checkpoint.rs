@@ -24,7 +24,7 @@ use crate::spec::{DecoderSpec, EncoderSpec, Spec};
 use crate::special_tokens::{folder_eos, folder_special_tokens, gguf_eos, gguf_special_tokens, lacks_bos};
 use crate::split::{Part, SplitDecoder};
 use crate::tokenizer::Tokenizer;
-use crate::weights::{Precision, Weights};
+use crate::weights::{Precision, Processor, Weights};
 
 /// A language model, ready to run.
 #[derive(Debug)]
@@ -242,7 +242,7 @@ impl EmbeddingModel {
         if files::is_file(folder) {
             return Err(ModelError::Unsupported { what: "a GGUF file as an embedding model".into() });
         }
-        Ok(Weights::open_folder(folder)?.in_precision(precision).packed_bytes())
+        Ok(Weights::open_folder(folder)?.in_precision(precision).packed_bytes(Processor::Cpu))
     }
 
     /// Packs the weights of a folder, in a precision, as [`LanguageModel::pack`] does.

@@ -8,26 +8,45 @@ use crate::manifest::{Choice, Kind};
 use crate::shape::Shape;
 use crate::source::{LoadOptions, Source};
 use crate::spec::DecoderSpec;
-use crate::weights::Weights;
+use crate::weights::{Processor, Weights};
 
 /// What a language model takes in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Footprint {
-    /// Of the packed weights, about.
-    pub weight_bytes: u64,
-    /// Of the weights on a GPU, about: some formats take more there.
-    pub gpu_weight_bytes: u64,
-    /// Of the largest layer, about.
-    pub layer_bytes: u64,
-    /// Of the token table, about.
-    pub table_bytes: u64,
-    /// Of the output matrix, about; 0 if it is the token table.
-    pub head_bytes: u64,
+    /// Of the weights where they run: [`Footprint::cpu`], or [`Footprint::gpu`] after [`Footprint::on_gpu`].
+    pub weights: WeightBytes,
+    /// Of the weights on a CPU.
+    pub cpu: WeightBytes,
+    /// Of the weights on a GPU, where some formats take more.
+    pub gpu: WeightBytes,
     /// In half precision.
     pub kv_bytes_per_token: u64,
     pub shape: Shape,
     /// Tokens that prompt and answer may have together.
     pub context: usize,
+}
+
+/// Bytes of packed weights, about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WeightBytes {
+    pub all: u64,
+    /// Of the largest layer.
+    pub layer: u64,
+    /// Of the token table.
+    pub table: u64,
+    /// Of the output matrix; 0 if it is the token table.
+    pub head: u64,
+}
+
+impl WeightBytes {
+    fn new(spec: &DecoderSpec, weights: &Weights, processor: Processor) -> WeightBytes {
+        WeightBytes {
+            all: weights.packed_bytes(processor),
+            layer: weights.largest_layer_bytes(spec.layers, processor),
+            table: weights.tensor_bytes("model.embed_tokens.weight", processor),
+            head: if spec.tied { 0 } else { weights.tensor_bytes("lm_head.weight", processor) },
+        }
+    }
 }
 
 /// What a language model's files say, without loading them.
@@ -76,12 +95,11 @@ impl Footprint {
         let part = |parameters: u64| {
             (u128::from(weight_bytes) * u128::from(parameters) / u128::from(shape.parameters())) as u64
         };
+        let weights = WeightBytes { all: weight_bytes, layer: part(layer), table: part(table), head: part(head) };
         Some(Footprint {
-            weight_bytes,
-            gpu_weight_bytes: weight_bytes,
-            layer_bytes: part(layer),
-            table_bytes: part(table),
-            head_bytes: part(head),
+            weights,
+            cpu: weights,
+            gpu: weights,
             kv_bytes_per_token: shape.kv_bytes_per_token(),
             shape,
             context: choice.manifest.context_tokens,
@@ -90,12 +108,11 @@ impl Footprint {
 
     fn new(spec: &DecoderSpec, weights: &Weights) -> Footprint {
         let shape = Shape::from(spec);
+        let [cpu, gpu] = [Processor::Cpu, Processor::Gpu].map(|of| WeightBytes::new(spec, weights, of));
         Footprint {
-            weight_bytes: weights.packed_bytes(),
-            gpu_weight_bytes: weights.gpu_bytes(),
-            layer_bytes: weights.largest_layer_bytes(spec.layers),
-            table_bytes: weights.tensor_bytes("model.embed_tokens.weight"),
-            head_bytes: if spec.tied { 0 } else { weights.tensor_bytes("lm_head.weight") },
+            weights: cpu,
+            cpu,
+            gpu,
             kv_bytes_per_token: shape.kv_bytes_per_token(),
             shape,
             context: spec.context,
@@ -110,6 +127,6 @@ impl Footprint {
     /// The same model on a GPU.
     #[must_use]
     pub fn on_gpu(self) -> Footprint {
-        Footprint { weight_bytes: self.gpu_weight_bytes, ..self }
+        Footprint { weights: self.gpu, ..self }
     }
 }

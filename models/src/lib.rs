@@ -54,7 +54,7 @@ pub use decoder::{Batch, Decoder, Output};
 pub use encoder::{Encoder, Pass, ranges};
 pub use encoder_tokenizer::EncoderTokenizer;
 pub use error::{ModelError, Result};
-pub use footprint::{Footprint, Inspection};
+pub use footprint::{Footprint, Inspection, WeightBytes};
 pub use gguf::Metadata;
 pub use heads::{Heads, Representation, lexical_score, max_sim, represent};
 pub use interleaved::interleaved_row;

@@ -31,10 +31,9 @@ impl LoadOptions {
         if spec.rope.scaling != Scaling::None {
             return Err(ModelError::config("YaRN for a checkpoint whose own configuration scales positions already"));
         }
-        spec.rope.scaling = Scaling::Yarn(Yarn::new(factor, spec.context));
-        #[allow(clippy::cast_sign_loss, reason = "the factor is more than 1")]
-        let context = (spec.context as f64 * f64::from(factor)).round() as usize;
-        spec.context = context;
+        let yarn = Yarn::new(factor, spec.context);
+        spec.context = yarn.context();
+        spec.rope.scaling = Scaling::Yarn(yarn);
         Ok(spec)
     }
 }

@@ -28,7 +28,7 @@ pub struct DecoderSpec {
     pub vocab: usize,
     /// Embeddings are multiplied by this as the input of the first block (Gemma: √H).
     pub embedding_scale: f32,
-    /// Positions that the checkpoint was made for.
+    /// Positions that the checkpoint was made for, or that it reaches with YaRN.
     pub context: usize,
     pub norm_epsilon: f32,
     /// Norms multiply by this plus their weights: 1 for Gemma's safetensors.
@@ -154,6 +154,16 @@ pub enum Scaling {
     Divided(Vec<f32>),
 }
 
+impl Scaling {
+    /// The context of a checkpoint that states `positions`. With YaRN many state the positions of training.
+    fn context(&self, positions: usize) -> usize {
+        match self {
+            Scaling::Yarn(yarn) => positions.max(yarn.context()),
+            _ => positions,
+        }
+    }
+}
+
 /// Parameters of YaRN.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Yarn {
@@ -175,6 +185,12 @@ impl Yarn {
     pub fn new(factor: f32, original: usize) -> Yarn {
         let attention_factor = Yarn::attention_factor(factor, 1.0);
         Yarn { factor, original, attention_factor, fast_turns: 32.0, slow_turns: 1.0, truncate: true }
+    }
+
+    /// Positions that are reached.
+    #[allow(clippy::cast_sign_loss, reason = "a cast of a negative number gives 0")]
+    pub fn context(&self) -> usize {
+        (self.original as f64 * f64::from(self.factor)).round() as usize
     }
 
     /// The paper's equation for the temperature of attention, with the logarithm multiplied by `scale`.

@@ -30,6 +30,13 @@ pub enum Precision {
     Quantised(Quantisation),
 }
 
+/// What multiplies weights, in memory of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Processor {
+    Cpu,
+    Gpu,
+}
+
 /// The tensors of one checkpoint.
 #[derive(Debug)]
 pub struct Weights {
@@ -306,50 +313,45 @@ impl Weights {
     }
 
     /// Bytes that the weight matrices take once they are packed, about.
-    pub(crate) fn packed_bytes(&self) -> u64 {
-        self.tensors.values().map(|tensor| self.bytes_of(tensor)).sum()
+    pub(crate) fn packed_bytes(&self, processor: Processor) -> u64 {
+        self.tensors.values().map(|tensor| self.bytes_of(tensor, processor)).sum()
     }
 
     /// The same of one tensor; 0 if there is none of this name.
-    pub(crate) fn tensor_bytes(&self, name: &str) -> u64 {
-        self.locate(name).map_or(0, |tensor| self.bytes_of(&tensor))
+    pub(crate) fn tensor_bytes(&self, name: &str, processor: Processor) -> u64 {
+        self.locate(name).map_or(0, |tensor| self.bytes_of(&tensor, processor))
     }
 
     /// The same of the largest of `layers` layers.
-    pub(crate) fn largest_layer_bytes(&self, layers: usize) -> u64 {
+    pub(crate) fn largest_layer_bytes(&self, layers: usize, processor: Processor) -> u64 {
         let mut bytes = vec![0; layers];
         for (name, tensor) in &self.tensors {
             let numbered = ["layers.", "blk."].into_iter().find_map(|stem| name.split_once(stem));
             let layer = numbered.and_then(|(_, rest)| rest.split('.').next()?.parse::<usize>().ok());
             if let Some(sum) = layer.and_then(|layer| bytes.get_mut(layer)) {
-                *sum += self.bytes_of(tensor);
+                *sum += self.bytes_of(tensor, processor);
             }
         }
         bytes.into_iter().max().unwrap_or(0)
     }
 
-    fn bytes_of(&self, tensor: &Location) -> u64 {
-        let bytes = match (self.precision, &tensor.shape[..]) {
-            (Precision::F32, _) => 4 * tensor.shape.iter().product::<usize>(),
-            (Precision::Quantised(quantisation), &[rows, cols]) => {
-                let format = quantisation.of(tensor.format, cols);
-                format.row_bytes(cols).map_or(tensor.bytes.len(), |row| rows * row)
-            }
-            _ => tensor.bytes.len(),
+    fn bytes_of(&self, tensor: &Location, processor: Processor) -> u64 {
+        let format = match self.running_format(tensor) {
+            // `Format::as_q8_0`
+            Format::Iq4Nl | Format::Iq4Xs if processor == Processor::Gpu => Format::Q8_0,
+            format => format,
         };
-        bytes as u64
+        let values: usize = tensor.shape.iter().product();
+        (values / format.block_len() * format.block_bytes()) as u64
     }
 
-    /// The same on a GPU, where the IQ4 formats become Q8_0 ([`Format::as_q8_0`]).
-    pub(crate) fn gpu_bytes(&self) -> u64 {
-        let more = |tensor: &Location| match (self.precision, tensor.format) {
-            (Precision::F32, _) => 0,
-            (_, Format::Iq4Nl | Format::Iq4Xs) => {
-                tensor.shape.iter().product::<usize>() / 32 * Format::Q8_0.block_bytes() - tensor.bytes.len()
-            }
-            _ => 0,
-        };
-        self.packed_bytes() + self.tensors.values().map(|tensor| more(tensor) as u64).sum::<u64>()
+    /// The format in which a tensor is multiplied on the CPU. A tensor of three dimensions is a stack of matrices.
+    fn running_format(&self, tensor: &Location) -> Format {
+        match (self.precision, &tensor.shape[..]) {
+            (Precision::F32, _) => Format::F32,
+            (Precision::Quantised(quantisation), [_, .., cols]) => quantisation.of(tensor.format, *cols),
+            _ => tensor.format,
+        }
     }
 
     /// The format that holds most of the bytes.

@@ -136,6 +136,43 @@ fn a_gguf_adapter_is_the_same_as_pefts() {
     assert_ne!(other.digest(), peft.digest());
 }
 
+/// The golden GGUF adapter with one more key.
+fn with_key(key: &str) -> tempfile::NamedTempFile {
+    let mut golden = File::open(golden("lora_serving/llama.gguf")).unwrap();
+    let content = gguf_file::Content::read(&mut golden).unwrap();
+    let more = gguf_file::Value::Array(vec![gguf_file::Value::U32(7)]);
+    let metadata = content.metadata.iter().map(|(key, value)| (key.as_str(), value));
+    let metadata: Vec<_> = metadata.chain([(key, &more)]).collect();
+    let names = content.tensor_infos.keys();
+    let tensor = |name: &String| content.tensor(&mut golden, name, &Device::Cpu).unwrap();
+    let tensors: Vec<_> = names.clone().map(tensor).collect();
+    let tensors: Vec<_> = names.map(String::as_str).zip(&tensors).collect();
+    let file = tempfile::Builder::new().suffix(".gguf").tempfile().unwrap();
+    gguf_file::write(&mut file.as_file(), &metadata, &tensors).unwrap();
+    file
+}
+
+#[test]
+fn a_key_of_a_gguf_adapter_without_effect_here_is_named() {
+    let spec = base("llama", Precision::Stored).spec().clone();
+    let plain = Adapter::open_for(&golden("lora_serving/llama.gguf"), &spec).unwrap();
+    for key in ["adapter.lora.task_name", "adapter.lora.prompt_prefix", "general.tags"] {
+        assert_eq!(Adapter::open_for(with_key(key).path(), &spec).unwrap(), plain, "{key}");
+    }
+    let error = Adapter::open_for(with_key("adapter.alora.invocation_tokens").path(), &spec).unwrap_err();
+    assert!(matches!(error, ModelError::AdapterUnsupported { .. }), "{error}");
+    assert!(error.to_string().contains("`adapter.alora.invocation_tokens`"), "{error}");
+}
+
+#[test]
+fn a_gguf_adapter_of_llama_is_for_mistral_too() {
+    let mut spec = base("llama", Precision::Stored).spec().clone();
+    let file = golden("lora_serving/llama.gguf");
+    let for_llama = Adapter::open_for(&file, &spec).unwrap();
+    spec.architecture = "mistral".into();
+    assert_eq!(Adapter::open_for(&file, &spec).unwrap(), for_llama);
+}
+
 #[test]
 fn a_licence_is_that_of_the_card_or_of_the_gguf_file() {
     let folder = tempfile::tempdir().unwrap();

@@ -7,8 +7,8 @@ use candle_core::{Device, Tensor};
 use half::f16;
 use kernels::matmul::Format;
 use models::{
-    Batch, Decoder, Footprint, KvCache, KvPrecision, LoadOptions, Numerics, PAGE_TOKENS, PagedSequence, Spec, Weights,
-    active_isa,
+    Batch, Decoder, Footprint, KvCache, KvPrecision, LoadOptions, Numerics, PAGE_TOKENS, PagedSequence, Spec,
+    WeightBytes, Weights, active_isa,
 };
 
 const HIDDEN: usize = 256;
@@ -195,15 +195,19 @@ fn what_a_gpu_expands_is_in_its_footprint() {
         let path = folder.path().join("model.gguf");
         fs::write(&path, gguf(&tensors)).unwrap();
         let footprint = Footprint::of(&path, LoadOptions::default()).unwrap();
-        assert_eq!(footprint.weight_bytes, tensors.iter().map(|tensor| tensor.bytes.len() as u64).sum::<u64>());
-        (footprint.weight_bytes, footprint.on_gpu().weight_bytes)
+        let all = tensors.iter().map(|tensor| tensor.bytes.len() as u64).sum::<u64>();
+        let WeightBytes { layer, table, head, .. } = footprint.weights;
+        assert_eq!((footprint.weights.all, footprint.on_gpu().cpu), (all, footprint.weights));
+        // Their sum lacks the norm before the output matrix only.
+        assert_eq!(LAYERS as u64 * layer + table + head, all - 4 * HIDDEN as u64);
+        (footprint.weights, footprint.on_gpu().weights)
     };
     let (of_q3, on_gpu) = bytes_on_both(Format::Q3K);
     assert_eq!(of_q3, on_gpu);
     let (_, of_q8) = bytes_on_both(Format::Q8_0);
     for format in [Format::Iq4Nl, Format::Iq4Xs] {
         let (on_cpu, on_gpu) = bytes_on_both(format);
-        assert!(on_cpu < on_gpu, "{on_cpu}");
+        assert!(on_cpu.all < on_gpu.all, "{on_cpu:?}");
         assert_eq!(on_gpu, of_q8);
     }
 }

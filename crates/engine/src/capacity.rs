@@ -4,7 +4,7 @@
 //! weights, less [`RESERVED_BYTES`] for activations, unless the caller asks for a size.
 
 use candle_core::{Device, Error as DeviceError};
-use models::Footprint;
+use models::{Footprint, KvPrecision};
 
 use crate::config::Config;
 
@@ -48,7 +48,7 @@ impl Config {
     }
 
     /// Sizes for a device on which these models are loaded. `requested` is the KV cache size in tokens that the user asks
-    /// for, `default_tokens` the size on a CPU.
+    /// for, `default_tokens` the size on a CPU, and `kv` how keys and values are kept.
     ///
     /// # Errors
     /// If the KV cache does not fit on the GPU.
@@ -58,16 +58,23 @@ impl Config {
         models: impl IntoIterator<Item = &'a Footprint>,
         requested: Option<usize>,
         default_tokens: usize,
+        kv: KvPrecision,
     ) -> Result<Config, CapacityError> {
         #[cfg(feature = "cuda")]
         if device.is_cuda() {
             let free = kernels::cuda::device::device_info(device).map_err(CapacityError::Device)?.free as u64;
-            let bytes_per_token = models.into_iter().map(|model| model.kv_bytes_per_token).sum();
-            let kv_tokens = gpu_kv_tokens(free, bytes_per_token, requested)?;
-            return Ok(Config { kv_tokens, ..Config::on_gpu() });
+            let halves_per_token = models.into_iter().map(|model| model.kv_bytes_per_token);
+            let kv_tokens = gpu_kv_tokens(free, bytes_per_token(halves_per_token, kv), requested)?;
+            return Ok(Config { kv_tokens, kv_precision: kv, ..Config::on_gpu() });
         }
-        Ok(Config { kv_tokens: requested.unwrap_or(default_tokens), ..Config::default() })
+        Ok(Config { kv_tokens: requested.unwrap_or(default_tokens), kv_precision: kv, ..Config::default() })
     }
+}
+
+/// Keys and values of one token in `kv`, of models whose tokens take so many bytes in half precision.
+#[cfg(any(feature = "cuda", test))]
+fn bytes_per_token(halves_per_token: impl Iterator<Item = u64>, kv: KvPrecision) -> u64 {
+    halves_per_token.map(|halves| kv.bytes(halves)).sum()
 }
 
 /// The KV cache size on a GPU, in tokens.
@@ -105,8 +112,18 @@ mod tests {
     }
 
     #[test]
+    fn a_kv_cache_in_f32_has_half_the_tokens_of_one_in_f16_and_one_in_8_bits_about_twice() {
+        let tokens = |kv| gpu_kv_tokens(11 * GIB, bytes_per_token([1 << 19, 1 << 19].into_iter(), kv), None).unwrap();
+        assert_eq!(tokens(KvPrecision::F16), 8192);
+        assert_eq!(tokens(KvPrecision::Bf16), 8192);
+        assert_eq!(tokens(KvPrecision::F32), 4096);
+        assert_eq!(tokens(KvPrecision::Q8_0), 8192 * 64 / 34);
+    }
+
+    #[test]
     fn on_the_cpu_the_size_that_is_asked_for_goes_before_the_default() {
-        let kv_tokens = |requested| Config::for_device(&Device::Cpu, [], requested, 7).unwrap().kv_tokens;
-        assert_eq!((kv_tokens(None), kv_tokens(Some(9))), (7, 9));
+        let config = |requested| Config::for_device(&Device::Cpu, [], requested, 7, KvPrecision::F32).unwrap();
+        assert_eq!((config(None).kv_tokens, config(Some(9)).kv_tokens), (7, 9));
+        assert_eq!(config(None).kv_precision, KvPrecision::F32);
     }
 }

@@ -41,6 +41,8 @@ pub struct Loading<'a> {
     pub requested: Option<usize>,
     pub default_tokens: usize,
     pub kv: KvPrecision,
+    /// The numbers by which the GPUs are named, for messages.
+    pub gpu_numbers: &'a [usize],
 }
 
 impl<'a> Loading<'a> {
@@ -48,10 +50,11 @@ impl<'a> Loading<'a> {
     pub fn of(
         models: &'a [(String, Footprint)],
         embedder: Option<&'a (String, u64)>,
-        global: &GlobalFlags,
+        global: &'a GlobalFlags,
     ) -> Loading<'a> {
         let default_tokens = default_kv_tokens(models.iter().map(|(_, model)| model));
-        Loading { models, embedder, requested: global.kv_tokens, default_tokens, kv: global.kv.into() }
+        let (requested, kv, gpu_numbers) = (global.kv_tokens, global.kv.into(), global.gpu_numbers());
+        Loading { models, embedder, requested, default_tokens, kv, gpu_numbers }
     }
 
     /// How the models are divided among devices; none if all are on the first device, where they fit or are checked when it is
@@ -60,7 +63,7 @@ impl<'a> Loading<'a> {
     /// # Errors
     /// If they do not fit, with the numbers.
     pub(crate) fn placements(&self, computing: &Computing) -> Result<Option<Vec<Placement>>> {
-        let Loading { models, embedder, requested, default_tokens, kv } = *self;
+        let Loading { models, embedder, requested, default_tokens, kv, .. } = *self;
         if !computing.device.is_cuda() {
             let kv_tokens = requested.unwrap_or(default_tokens);
             check(&computing.device, models, embedder, kv_tokens, kv)?;
@@ -81,7 +84,7 @@ impl<'a> Loading<'a> {
     /// # Errors
     /// As there.
     pub fn placements_on(&self, free: &mut [u64], on_cpu: Option<u64>) -> Result<Option<Vec<Placement>>> {
-        let Loading { models, embedder, requested, default_tokens, kv } = *self;
+        let Loading { models, embedder, requested, default_tokens, kv, gpu_numbers } = *self;
         let on_gpu: Vec<_> = models.iter().map(|(name, model)| (name.clone(), model.on_gpu())).collect();
         if let [memory] = *free {
             let kv_tokens = requested.unwrap_or(default_tokens.min(SPLIT_KV_TOKENS));
@@ -99,6 +102,7 @@ impl<'a> Loading<'a> {
                 let what = format!("not enough memory: the GPU has no room for a layer of {name}");
                 refusal(what, "compute on the CPU (--cpu), or choose a smaller model or variant")
             })?;
+            let placement = placement.numbered(gpu_numbers);
             placement.check_cpu(name, on_cpu)?;
             on_cpu = on_cpu.map(|free| free.saturating_sub(placement.bytes_on(None)));
             for (gpu, free) in free.iter_mut().enumerate() {
@@ -121,7 +125,7 @@ pub(crate) fn config(computing: &Computing, loading: &Loading<'_>, placements: O
         return Ok(smallest.map(Placement::config).unwrap_or_default());
     }
     let models = loading.models.iter().map(|(_, footprint)| footprint);
-    Ok(Config::for_device(&computing.device, models, loading.requested, loading.default_tokens)?)
+    Ok(Config::for_device(&computing.device, models, loading.requested, loading.default_tokens, loading.kv)?)
 }
 
 /// What a Mac's GPU may use of the memory that it shares with the CPU.
@@ -185,4 +189,33 @@ pub fn free_bytes() -> Option<u64> {
         system.available_memory().min(limits.total_memory.saturating_sub(limits.rss))
     });
     (free > 0).then_some(free)
+}
+
+#[cfg(test)]
+mod tests {
+    use models::manifest::built_in;
+
+    use super::*;
+
+    const GIB: u64 = 1 << 30;
+
+    #[test]
+    fn devices_are_shown_by_the_numbers_that_name_them() {
+        let manifest = built_in().iter().find(|manifest| manifest.name == "qwen2.5-7b-instruct").unwrap();
+        let footprint = Footprint::of_manifest(manifest.choose("bf16").unwrap()).unwrap();
+        let loading = Loading {
+            models: &[("qwen".to_owned(), footprint)],
+            embedder: None,
+            requested: Some(8192),
+            default_tokens: 8192,
+            kv: KvPrecision::F16,
+            gpu_numbers: &[2, 3],
+        };
+        let placements = loading.placements_on(&mut [6 * GIB, 6 * GIB], None).unwrap().unwrap();
+        let devices: Vec<String> = placements[0].shares.iter().map(crate::split::Share::device).collect();
+        assert_eq!(devices, ["CPU", "GPU 2", "GPU 3"]);
+        assert_eq!(placements[0].shares[1].gpu, Some(0), "the first of them");
+        let refused = loading.placements_on(&mut [6 * GIB, 6 * GIB], Some(GIB)).unwrap_err().to_string();
+        assert!(refused.contains("GPU 2 layers") && refused.contains("GPU 3 layers"), "{refused}");
+    }
 }

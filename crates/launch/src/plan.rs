@@ -64,8 +64,8 @@ impl Plan<'_> {
 
     /// On an NVIDIA GPU the token table is in 16 bits.
     fn weight_bytes(&self, model: &Footprint) -> u64 {
-        let more = model.dense_table_bytes().saturating_sub(model.table_bytes);
-        model.weight_bytes + if self.place == Place::Gpu { more } else { 0 }
+        let more = model.dense_table_bytes().saturating_sub(model.weights.table);
+        model.weights.all + if self.place == Place::Gpu { more } else { 0 }
     }
 
     /// Activations and logits of the largest step. On an NVIDIA GPU it is what the engine keeps free.
@@ -97,7 +97,7 @@ impl Plan<'_> {
         let fits = |choice: Choice<'static>| {
             let models = [(choice.to_string(), Footprint::of_manifest(choice)?)];
             let plan = Plan { models: &models, kv_tokens: 4096, memory: 0, ..*self };
-            Some((choice, models[0].1.weight_bytes, plan.needed())).filter(|(.., needed)| *needed <= self.memory)
+            Some((choice, models[0].1.weights.all, plan.needed())).filter(|(.., needed)| *needed <= self.memory)
         };
         let largest = choices.filter_map(fits).max_by_key(|(_, weights, _)| *weights)?;
         Some((largest.0, largest.2))
@@ -166,8 +166,8 @@ mod tests {
             let bf16 = 2e9 * billions;
             // Rounding to 64 MiB where no size is certain is much for the smallest.
             let near = |bytes: u64, want: f64| (bytes as f64 - want).abs() < 0.01 * want + f64::from(1 << 26);
-            assert!(near(model.weight_bytes, bf16), "{name}: {} for {bf16}", model.weight_bytes);
-            let small = footprint(name, "q4_k_m").1.weight_bytes as f64 / bf16;
+            assert!(near(model.weights.all, bf16), "{name}: {} for {bf16}", model.weights.all);
+            let small = footprint(name, "q4_k_m").1.weights.all as f64 / bf16;
             assert!((0.28..0.51).contains(&small), "{name}: {small}");
         }
     }
@@ -189,8 +189,8 @@ mod tests {
                     place: Place::Gpu,
                     memory,
                 };
-                let table = model.dense_table_bytes().saturating_sub(model.table_bytes);
-                let rest = memory as i128 - 3 * i128::from(GIB) - i128::from(model.weight_bytes + table);
+                let table = model.dense_table_bytes().saturating_sub(model.weights.table);
+                let rest = memory as i128 - 3 * i128::from(GIB) - i128::from(model.weights.all + table);
                 let tokens = rest.div_euclid(i128::from(model.kv_bytes_per_token)) / 32 * 32;
                 let want = (tokens >= 2048).then(|| usize::try_from(tokens).unwrap());
                 assert_eq!(plan.kv_tokens_that_fit(), want, "{name}:{variant} on {card} GiB");

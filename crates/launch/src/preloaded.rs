@@ -93,7 +93,9 @@ impl PreloadedModels {
         let computing = Computing::of(&self.global)?;
         let (models, kv) = (std::slice::from_ref(preloaded), self.global.kv.into());
         let (requested, default_tokens) = (Some(self.kv_tokens), self.kv_tokens);
-        let placements = Loading { models, embedder: None, requested, default_tokens, kv }.placements(&computing)?;
+        let gpu_numbers = self.global.gpu_numbers();
+        let plan = Loading { models, embedder: None, requested, default_tokens, kv, gpu_numbers };
+        let placements = plan.placements(&computing)?;
         let placement = placements.as_ref().map(|placements| &placements[0]);
         let path = path_of(typed, &self.global)?;
         let language = computing.load(&path, options(&self.flags), placement).with_context(loading)?;

@@ -21,6 +21,8 @@ const GPU_OVERHEAD: u64 = 512 << 20;
 pub struct Share {
     /// `None` is the CPU, `Some(0)` the first of the GPUs that were named.
     pub gpu: Option<usize>,
+    /// The number by which that GPU was named.
+    pub gpu_number: Option<usize>,
     pub part: Part,
     pub weight_bytes: u64,
     pub kv_bytes: u64,
@@ -36,7 +38,7 @@ impl Share {
 
     /// The name of the device.
     pub fn device(&self) -> String {
-        self.gpu.map_or_else(|| "CPU".to_owned(), |gpu| format!("GPU {gpu}"))
+        self.gpu_number.map_or_else(|| "CPU".to_owned(), |gpu| format!("GPU {gpu}"))
     }
 }
 
@@ -51,16 +53,16 @@ pub struct Placement {
 impl Placement {
     /// Bytes of the smallest share of a model that a GPU can have: the head and a layer.
     pub fn least_bytes(model: &Footprint, kv_tokens: usize, kv: KvPrecision) -> u64 {
-        let layer_bytes = model.layer_bytes.saturating_add(layer_kv_bytes(model, kv_tokens, kv));
+        let layer_bytes = model.gpu.layer.saturating_add(layer_kv_bytes(model, kv_tokens, kv));
         (GPU_OVERHEAD + workspace_bytes(model) + head_bytes(model)).saturating_add(layer_bytes)
     }
 
-    /// Places a model on GPUs with `free` bytes, each with as many layers as fit, and the rest on the CPU. None if the last GPU
-    /// has no room for the head and a layer.
+    /// Places a model on GPUs with `free` bytes, each with as many layers as fit, and the rest on the CPU. The head is on the
+    /// last GPU that has room for it and a layer; none if no GPU has.
     pub fn of(model: &Footprint, kv_tokens: usize, kv: KvPrecision, free: &[u64]) -> Option<Placement> {
         let shape = model.shape;
         let layer_kv = layer_kv_bytes(model, kv_tokens, kv);
-        let layer_bytes = model.layer_bytes.saturating_add(layer_kv);
+        let layer_bytes = model.gpu.layer.saturating_add(layer_kv);
         let head_bytes = head_bytes(model);
         let workspace_bytes = workspace_bytes(model);
         let mut rest = shape.layers;
@@ -71,13 +73,14 @@ impl Placement {
             let fitting = free.checked_sub(fixed).and_then(|room| room.checked_div(layer_bytes)).unwrap_or(0);
             let layers = rest.min(usize::try_from(fitting).unwrap_or(usize::MAX));
             if layers == 0 && head {
-                return None;
+                continue;
             }
             rest -= layers;
             shares.push(Share {
                 gpu: Some(gpu),
+                gpu_number: Some(gpu),
                 part: Part { layers: rest..rest + layers, table: head && shape.tied, head },
-                weight_bytes: layers as u64 * model.layer_bytes + if head { head_bytes } else { 0 },
+                weight_bytes: layers as u64 * model.gpu.layer + if head { head_bytes } else { 0 },
                 kv_bytes: layers as u64 * layer_kv,
                 workspace_bytes: GPU_OVERHEAD + workspace_bytes,
             });
@@ -86,11 +89,12 @@ impl Placement {
             return None;
         }
         // A table that only embeds tokens is read a few rows at a time, which the CPU does as well.
-        let table_bytes = if shape.tied { 0 } else { model.table_bytes };
+        let table_bytes = if shape.tied { 0 } else { model.cpu.table };
         shares.push(Share {
             gpu: None,
+            gpu_number: None,
             part: Part { layers: 0..rest, table: !shape.tied, head: false },
-            weight_bytes: rest as u64 * model.layer_bytes + table_bytes,
+            weight_bytes: rest as u64 * model.cpu.layer + table_bytes,
             kv_bytes: rest as u64 * layer_kv,
             workspace_bytes: if rest > 0 { workspace_bytes } else { 0 },
         });
@@ -115,6 +119,15 @@ impl Placement {
                 .filter(|placement| placement.cpu_layers() == 0)
                 .or_else(|| of(default_tokens.min(SPLIT_KV_TOKENS))),
         }
+    }
+
+    /// The same on GPUs that were named by these numbers; without any they have the numbers from 0.
+    #[must_use]
+    pub fn numbered(mut self, numbers: &[usize]) -> Placement {
+        for share in &mut self.shares {
+            share.gpu_number = share.gpu.map(|gpu| numbers.get(gpu).copied().unwrap_or(gpu));
+        }
+        self
     }
 
     /// Layers that the CPU computes.
@@ -176,7 +189,7 @@ fn layer_kv_bytes(model: &Footprint, kv_tokens: usize, kv: KvPrecision) -> u64 {
 
 /// The output matrix on a GPU.
 fn head_bytes(model: &Footprint) -> u64 {
-    if model.shape.tied { model.dense_table_bytes() } else { model.head_bytes }
+    if model.shape.tied { model.dense_table_bytes() } else { model.gpu.head }
 }
 
 fn workspace_bytes(model: &Footprint) -> u64 {
@@ -187,6 +200,7 @@ fn workspace_bytes(model: &Footprint) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use models::WeightBytes;
     use models::manifest::built_in;
 
     use super::*;
@@ -209,10 +223,10 @@ mod tests {
             for card in cards {
                 let free: Vec<u64> = card.iter().map(|gib| gib * GIB).collect();
                 let placed = Placement::of(&model, 8192, KvPrecision::F16, &free);
-                let head = if model.shape.tied { model.dense_table_bytes() } else { model.head_bytes };
+                let head = if model.shape.tied { model.dense_table_bytes() } else { model.gpu.head };
                 let fixed = workspace_bytes(&model) + GPU_OVERHEAD;
                 let room =
-                    |free: u64, head: u64| (free.saturating_sub(head + fixed) / (model.layer_bytes + kv)).min(layers);
+                    |free: u64, head: u64| (free.saturating_sub(head + fixed) / (model.gpu.layer + kv)).min(layers);
                 let on_last = room(free[free.len() - 1], head);
                 let Some(placed) = placed else {
                     assert_eq!(on_last, 0, "{size} {variant} on {card:?}");
@@ -231,7 +245,7 @@ mod tests {
                 }
                 assert_eq!(next as u64, layers, "every layer is somewhere");
                 let weights: u64 = placed.shares.iter().map(|share| share.weight_bytes).sum();
-                let near = weights as f64 / (model.weight_bytes.max(model.dense_table_bytes())) as f64;
+                let near = weights as f64 / (model.weights.all.max(model.dense_table_bytes())) as f64;
                 assert!((0.97..1.7).contains(&near), "{size} {variant}: {near}");
             }
         }
@@ -282,5 +296,34 @@ mod tests {
         let [cpu, first, second] = &placed.shares[..] else { panic!("{text}") };
         assert_eq!(text, format!("CPU {}, GPU 0 {}, GPU 1 {}", held(&cpu.part), held(&first.part), held(&second.part)));
         assert!(text.starts_with("CPU token table + layers 0 to ") && text.ends_with(" to 27 + head"), "{text}");
+    }
+
+    #[test]
+    fn the_head_is_on_the_last_gpu_that_has_room_for_it() {
+        let model = footprint("qwen2.5-7b-instruct", "bf16");
+        let on = |free: &[u64]| Placement::of(&model, 8192, KvPrecision::F16, free).unwrap();
+        let [alone, beside_small] = [on(&[8 * GIB]), on(&[8 * GIB, GIB])];
+        assert_eq!(beside_small, alone, "the second GPU has no room for the head and a layer");
+        assert_eq!(beside_small.bytes_on(Some(1)), 0);
+        let between = on(&[6 * GIB, 6 * GIB, GIB]);
+        let heads: Vec<bool> = between.shares.iter().map(|share| share.part.head).collect();
+        assert_eq!((heads, between.shares[2].gpu), (vec![false, false, true], Some(1)), "{between}");
+    }
+
+    #[test]
+    fn layers_on_gpus_have_their_size_there_and_those_on_the_cpu_theirs() {
+        let mut model = footprint("qwen2.5-14b-instruct", "q4_k_m");
+        let WeightBytes { all, layer, table, head } = model.cpu;
+        model.gpu = WeightBytes { all: 2 * all, layer: 2 * layer, table: 2 * table, head: 2 * head };
+        for model in [model, model.on_gpu()] {
+            let placed = Placement::of(&model, 8192, KvPrecision::F16, &[10 * GIB]).unwrap();
+            let [cpu, gpu] = &placed.shares[..] else { panic!("{placed}") };
+            let [on_cpu, on_gpu] = [cpu, gpu].map(|share| share.part.layers.len() as u64);
+            assert_eq!(cpu.weight_bytes, on_cpu * layer + table);
+            assert_eq!(gpu.weight_bytes, 2 * (on_gpu * layer + head));
+            assert!(gpu.bytes() <= 10 * GIB && gpu.bytes() + 2 * layer > 9 * GIB, "{placed}");
+        }
+        let least = Placement::least_bytes(&model, 8192, KvPrecision::F16);
+        assert!(least > 2 * (layer + head), "{least}");
     }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::low_rank::{Adapter, Factor, LowRank, Projection, module_name};
 use crate::error::{ModelError, Result};
-use crate::gguf;
+use crate::gguf::{self, Metadata};
 use crate::interleaved::interleaved_row;
 use crate::location::Location;
 use crate::mapped::MappedFile;
@@ -23,8 +23,9 @@ pub(super) fn open(path: &Path, spec: &DecoderSpec) -> Result<Adapter> {
         "lora" => {}
         other => return Err(ModelError::AdapterUnsupported { what: format!("`adapter.type` = {other}") }),
     }
+    refuse_unused_keys(&metadata)?;
     let architecture = metadata.text("general.architecture")?;
-    if architecture != spec.architecture {
+    if architecture != gguf_architecture(spec) {
         let reason = format!("it is made for the architecture {architecture}, the model's is {}", spec.architecture);
         return Err(ModelError::AdapterMisfit { reason });
     }
@@ -64,6 +65,22 @@ pub(super) fn open(path: &Path, spec: &DecoderSpec) -> Result<Adapter> {
         return Err(damaged("it holds no module".into()));
     }
     Ok(Adapter { modules })
+}
+
+/// Refuses keys of adapters that have no effect here: an activated LoRA changes only the tokens after its invocation.
+fn refuse_unused_keys(metadata: &Metadata) -> Result<()> {
+    // The last two describe the adapter.
+    const KNOWN: [&str; 4] = ["type", "lora.alpha", "lora.task_name", "lora.prompt_prefix"];
+    let is_unused = |key: &&str| key.strip_prefix("adapter.").is_some_and(|name| !KNOWN.contains(&name));
+    match metadata.keys().filter(is_unused).min() {
+        Some(key) => Err(ModelError::AdapterUnsupported { what: format!("`{key}`") }),
+        None => Ok(()),
+    }
+}
+
+/// What llama.cpp's converter calls the architecture of a model: it writes `llama` for Mistral.
+fn gguf_architecture(spec: &DecoderSpec) -> &str {
+    if spec.architecture == "mistral" { "llama" } else { &spec.architecture }
 }
 
 /// `general.license` of a file.

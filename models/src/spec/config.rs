@@ -12,6 +12,9 @@ use crate::fields::{Fields, switched_off};
 pub(super) const FULL: &str = "full_attention";
 pub(super) const SLIDING: &str = "sliding_attention";
 
+/// What transformers takes where a configuration has no `rope_theta`, for all networks that [`decoder`] reads.
+const DEFAULT_THETA: f32 = 10_000.0;
+
 impl Spec {
     /// Reads a Hugging Face `config.json`.
     ///
@@ -44,6 +47,7 @@ fn decoder(kind: &str, fields: Fields<'_>) -> Result<DecoderSpec> {
     // Qwen2 and Mistral have no such field.
     let attention_bias = matches!(kind, "llama" | "qwen3" | "qwen3_moe") && fields.flag("attention_bias")?;
     let mlp_bias = kind == "llama" && fields.flag("mlp_bias")?;
+    let rope = rope(&fields)?;
     let spec = DecoderSpec {
         architecture: kind.replace('_', ""),
         layers,
@@ -54,11 +58,11 @@ fn decoder(kind: &str, fields: Fields<'_>) -> Result<DecoderSpec> {
         activation: Activation::Silu,
         vocab: fields.number("vocab_size")?,
         embedding_scale: 1.0,
-        context: fields.number("max_position_embeddings")?,
+        context: rope.scaling.context(fields.number("max_position_embeddings")?),
         norm_epsilon: fields.float("rms_norm_eps")?,
         norm_offset: 0.0,
         post_norms: false,
-        rope: rope(&fields)?,
+        rope,
         score_scale: 1.0,
         window: window(kind, layers, &fields)?,
         qkv_bias: kind == "qwen2" || attention_bias,
@@ -157,7 +161,7 @@ fn rope(fields: &Fields<'_>) -> Result<Rope> {
     {
         return Err(ModelError::config(format!("`rope_theta` is both {outer} and {inner}")));
     }
-    let theta = inner.or(outer).map_or_else(|| fields.float("rope_theta"), Ok)?;
+    let theta = inner.or(outer).unwrap_or(DEFAULT_THETA);
     let scaling = match part {
         Some(part) => scaling(part)?,
         None => Scaling::None,

@@ -38,7 +38,7 @@ pub(super) fn decoder(fields: Fields<'_>) -> Result<DecoderSpec> {
         activation: Activation::GeluTanh,
         vocab: number("vocab_size", 262_208)?,
         embedding_scale: (hidden as f32).sqrt(),
-        context: number("max_position_embeddings", 131_072)?,
+        context: rope.scaling.context(number("max_position_embeddings", 131_072)?),
         norm_epsilon: fields.optional_float("rms_norm_eps")?.unwrap_or(1e-6),
         norm_offset: 1.0,
         post_norms: true,

@@ -48,6 +48,7 @@ impl Spec {
         let is_gemma = architecture == "gemma3";
         let layers = number("block_count")?;
         let window = if is_gemma { Some(gemma::gguf_window(metadata, layers)?) } else { None };
+        let scaling = gguf_scaling(metadata, &architecture, weights, dim)?;
         Ok(Spec::Decoder(DecoderSpec {
             layers,
             hidden,
@@ -57,7 +58,7 @@ impl Spec {
             activation: if is_gemma { Activation::GeluTanh } else { Activation::Silu },
             vocab: metadata.list_len("tokenizer.ggml.tokens")?,
             embedding_scale: if is_gemma { (hidden as f32).sqrt() } else { 1.0 },
-            context: number("context_length")?,
+            context: scaling.context(number("context_length")?),
             norm_epsilon: metadata.float(&key("attention.layer_norm_rms_epsilon"))?,
             // The converter adds the 1.
             norm_offset: 0.0,
@@ -68,11 +69,7 @@ impl Spec {
             } else {
                 1.0
             },
-            rope: Rope {
-                theta,
-                scaling: gguf_scaling(metadata, &architecture, weights, dim)?,
-                interleaved: architecture == "llama",
-            },
+            rope: Rope { theta, scaling, interleaved: architecture == "llama" },
             window,
             qkv_bias: has("blk.0.attn_q.bias"),
             output_bias: has("blk.0.attn_output.bias"),

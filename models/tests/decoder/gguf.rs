@@ -7,7 +7,7 @@ use std::path::Path;
 use candle_core::quantized::gguf_file::{self, Value};
 use candle_core::quantized::{GgmlDType, QTensor};
 use candle_core::{Device, Tensor};
-use models::{Decoder, DecoderSpec, Routing, Spec, Weights};
+use models::{Decoder, DecoderSpec, Footprint, LoadOptions, Precision, Quantisation, Routing, Spec, Weights};
 
 use super::{check_decoder, floats, golden, load, read};
 
@@ -101,12 +101,11 @@ fn check_tensors(name: &str, original: &Decoder, tensors: &HashMap<String, Tenso
     check_decoder(name, &Decoder::load(&spec, &weights, spec.context, &Device::Cpu).unwrap());
 }
 
-#[test]
-fn experts_that_are_stacked() {
-    let original = load("qwen3_moe");
-    let Routing { experts, used, ffn, .. } = original.spec().routing.unwrap();
-    let mut tensors = tensors("qwen3_moe", original.spec());
-    for layer in 0..original.spec().layers {
+/// The tensors of `qwen3_moe` with those of a layer's experts in one, and its further hyperparameters.
+fn stacked_experts(spec: &DecoderSpec) -> (HashMap<String, Tensor>, [(&'static str, Value); 3]) {
+    let Routing { experts, used, ffn, .. } = spec.routing.unwrap();
+    let mut tensors = tensors("qwen3_moe", spec);
+    for layer in 0..spec.layers {
         for part in ["gate", "up", "down"] {
             let each = (0..experts)
                 .map(|expert| tensors.remove(&format!("blk.{layer}.mlp.experts.{expert}.{part}_proj.weight")).unwrap());
@@ -120,7 +119,27 @@ fn experts_that_are_stacked() {
         ("expert_used_count", number(used)),
         ("expert_feed_forward_length", number(ffn)),
     ];
+    (tensors, extra)
+}
+
+#[test]
+fn experts_that_are_stacked() {
+    let original = load("qwen3_moe");
+    let (tensors, extra) = stacked_experts(original.spec());
     check_tensors("qwen3_moe", &original, &tensors, &extra);
+}
+
+#[test]
+fn experts_that_are_stacked_are_counted_as_small_as_they_are_quantised() {
+    let spec = load("qwen3_moe").spec().clone();
+    let (tensors, extra) = stacked_experts(&spec);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("model.gguf");
+    write(&path, &spec, &tensors, &extra);
+    let bytes = |path: &Path, precision| Footprint::of(path, LoadOptions { precision, yarn: None }).unwrap().weights;
+    let [stored, q8_0] = [Precision::Stored, Precision::Quantised(Quantisation::Q8_0)];
+    assert_eq!(bytes(&path, q8_0), bytes(&golden("qwen3_moe"), q8_0));
+    assert!(bytes(&path, q8_0).all < bytes(&path, stored).all);
 }
 
 #[test]
@@ -160,6 +179,23 @@ fn yarn_whose_betas_and_attention_factor_are_given() {
         ("rope.scaling.yarn_beta_slow", Value::F32(0.5)),
     ];
     check("qwen2_yarn_options", &[], &extra);
+}
+
+#[test]
+fn yarn_extends_a_context_that_is_stated_as_that_of_training() {
+    let mut spec = load("qwen2_yarn").spec().clone();
+    let extra = [
+        ("rope.scaling.type", Value::String("yarn".into())),
+        ("rope.scaling.factor", Value::F32(4.0)),
+        ("rope.scaling.original_context_length", Value::U32(64)),
+    ];
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("model.gguf");
+    for (stated, reached) in [(64, 256), (512, 512)] {
+        spec.context = stated;
+        write(&path, &spec, &tensors("qwen2_yarn", &spec), &extra);
+        assert_eq!(Footprint::of(&path, LoadOptions::default()).unwrap().context, reached);
+    }
 }
 
 #[test]

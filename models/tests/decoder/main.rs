@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 
 use candle_core::{DType, Device, Tensor};
 use models::{
-    Batch, Decoder, DecoderNetwork, Footprint, KvCache, KvPrecision, LanguageModel, LoadOptions, Numerics, PAGE_TOKENS,
-    PagedSequence, Precision, Quantisation, Spec, Weights, active_isa,
+    Batch, Decoder, DecoderNetwork, DecoderSpec, Footprint, KvCache, KvPrecision, LanguageModel, LoadOptions, Numerics,
+    PAGE_TOKENS, PagedSequence, Precision, Quantisation, Spec, Weights, active_isa,
 };
 use serde_json::{Value, json};
 
@@ -174,6 +174,53 @@ fn qwen2_with_yarn_that_is_asked_for_at_load() {
     check_decoder("qwen2_yarn", &*model.network);
 }
 
+/// The spec of a golden with other fields in its configuration; those that are `null` are left out.
+fn spec_with(name: &str, fields: &Value) -> DecoderSpec {
+    let mut config = read(golden(name).join("config.json"));
+    let all = config.as_object_mut().unwrap();
+    all.extend(fields.as_object().unwrap().clone());
+    all.retain(|_, value| !value.is_null());
+    let Spec::Decoder(spec) = Spec::from_config(&config).unwrap() else { panic!("no decoder") };
+    spec
+}
+
+#[test]
+fn yarn_extends_a_context_that_is_stated_as_that_of_training() {
+    // As the model card of Qwen2.5 tells to write it.
+    let context = |name: &str, kind: &str, positions: usize, factor: f64| {
+        let scaling = json!({ "type": kind, "factor": factor, "original_max_position_embeddings": 32_768 });
+        let fields = json!({ "max_position_embeddings": positions, "rope_scaling": scaling });
+        spec_with(name, &fields).context
+    };
+    assert_eq!(context("qwen2_tied", "yarn", 32_768, 4.0), 131_072);
+    assert_eq!(context("qwen2_tied", "yarn", 131_072, 4.0), 131_072);
+    assert_eq!(context("qwen2_tied", "yarn", 40_960, 1.0), 40_960);
+    assert_eq!(context("gemma3", "yarn", 32_768, 2.5), 81_920);
+    let linear = json!({ "max_position_embeddings": 32_768, "rope_scaling": { "type": "linear", "factor": 4.0 } });
+    assert_eq!(spec_with("llama", &linear).context, 32_768);
+}
+
+#[test]
+fn theta_that_a_configuration_leaves_out_is_that_of_transformers() {
+    for name in ["llama", "mistral_window", "qwen2_tied", "qwen3", "qwen3_moe"] {
+        let parts = [json!({ "rope_theta": null }), json!({ "rope_theta": null, "rope_parameters": {} })];
+        for fields in parts {
+            assert_eq!(spec_with(name, &fields).rope.theta, 10_000.0, "{name}");
+        }
+    }
+    // `meta-llama/Llama-2-7b-chat-hf` as it is published.
+    let config = json!({
+        "_name_or_path": "meta-llama/Llama-2-7b-chat-hf", "architectures": ["LlamaForCausalLM"], "bos_token_id": 1,
+        "eos_token_id": 2, "hidden_act": "silu", "hidden_size": 4096, "initializer_range": 0.02,
+        "intermediate_size": 11_008, "max_position_embeddings": 4096, "model_type": "llama", "num_attention_heads": 32,
+        "num_hidden_layers": 32, "num_key_value_heads": 32, "pretraining_tp": 1, "rms_norm_eps": 1e-05,
+        "rope_scaling": null, "tie_word_embeddings": false, "torch_dtype": "float16",
+        "transformers_version": "4.32.0.dev0", "use_cache": true, "vocab_size": 32_000
+    });
+    let Spec::Decoder(spec) = Spec::from_config(&config).unwrap() else { panic!("no decoder") };
+    assert_eq!((spec.rope.theta, spec.context), (10_000.0, 4096));
+}
+
 #[test]
 fn qwen3_with_normalised_heads() {
     check("qwen3");
@@ -269,7 +316,7 @@ fn check_multimodal(prefix: &str, renamed: fn(&str) -> String) {
     std::fs::write(folder.path().join("chat_template.jinja"), "{{ messages[0].content }}").unwrap();
     let model = LanguageModel::load(folder.path(), &Device::Cpu).unwrap();
     check_decoder("gemma3", &*model.network);
-    let bytes = |path: &Path| Footprint::of(path, LoadOptions::default()).unwrap().weight_bytes;
+    let bytes = |path: &Path| Footprint::of(path, LoadOptions::default()).unwrap().weights.all;
     assert_eq!(bytes(folder.path()), bytes(&golden("gemma3")), "the image encoder takes no memory");
 }
 
