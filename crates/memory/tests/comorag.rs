@@ -11,12 +11,13 @@ use memory::{Event, MemoryError, Profile, Settings};
 use sources::Source;
 
 use crate::rules::Rules;
-use crate::scratch::{Asked, CONTEXT_TOKENS, Scratch, document, fallbacks, input, schema};
+use crate::scratch::{Asked, CONTEXT_TOKENS, Scratch, calls_of, document, fallbacks, input, schema};
 
 const QUESTION: &str = "Who lit the lamp?";
 const NO_ANSWER: &str = "The text does not say.";
 const STAR: &str = r#"{"content_understanding":"","question_analysis":[],"final_answer":"*"}"#;
 const ADA: &str = r#"{"content_understanding":"","question_analysis":[],"final_answer":"Ada Brook"}"#;
+const NO_FINDINGS: &str = r#"{"key_findings":[]}"#;
 const SAME_PROBES: &str = r#"{"probe_1":"who lit the LAMP","probe_2":"","probe_3":" - "}"#;
 
 /// A corpus in which every layer has new pieces for every probe of five cycles.
@@ -154,6 +155,8 @@ fn a_small_model_reads_the_chunks_of_the_context_and_fails_if_they_hold_no_answe
     assert_eq!((answer.answer.as_str(), answer.abstained), ("Not in the documents.", Some(true)));
     let steps = never.steps();
     assert!(steps.contains(&"comorag.probe") && !steps.contains(&"comorag.answer"), "{steps:?}");
+    let encode = &calls_of("comorag.encode", &never)[0];
+    assert_eq!(schema(encode)["properties"]["key_findings"]["minItems"], 1, "\"\" in place of no findings");
     // The second attempt reads the chunks that the probes found.
     let first = steps.iter().skip_while(|step| **step != "answer.read").take_while(|step| **step == "answer.read");
     let mut readings = vec![reading::NOT_FOUND; first.count()];
@@ -171,7 +174,8 @@ fn the_loop_ends_when_there_is_nothing_new() {
         assert_eq!(run.answer(), NO_ANSWER);
         assert_eq!(run.asked.answer.as_ref().map(|answer| answer.usage.calls).ok(), Some(run.calls.len()));
     };
-    let no_probes = "filter, answer, 3 encode, 2 probe";
+    // The cues of the first retrieval, which no attempt has seen, are shown before the loop ends.
+    let no_probes = "filter, answer, 3 encode, 2 probe, fuse, answer";
     check(MANY, "comorag.probe", SAME_PROBES, no_probes);
     check(MANY, "comorag.probe", r#"{"probe_1":"","probe_2":"","probe_3":""}"#, no_probes);
     check(MANY, "comorag.probe", "I would ask about the lamp.", no_probes);
@@ -180,6 +184,29 @@ fn the_loop_ends_when_there_is_nothing_new() {
     let run = Run::of(1, &settings(&[]), nothing_changed);
     let last = run.of_step("comorag.answer").last().map(|call| input(call, "DETAIL_ARTICLE")).unwrap_or_default();
     assert!(last.starts_with("Key Finding: "), "{last}");
+}
+
+#[test]
+fn a_loop_without_new_probes_shows_the_cues_that_no_attempt_has_seen() {
+    let run = Run::of(MANY, &settings(&[]), |call, nth| match call.step {
+        "comorag.probe" => Some(SAME_PROBES.to_owned()),
+        _ => answers_at(2)(call, nth),
+    });
+    assert_eq!(run.answer(), "Ada Brook");
+    let last = run.of_step("comorag.answer").last().expect("an answer is tried");
+    assert!(input(last, "DETAIL_ARTICLE").starts_with("Key Finding: "));
+    assert!(input(last, "HISTORY_INFO").starts_with("all "));
+    // Without a cue there is nothing to show.
+    let run = Run::of(MANY, &settings(&[]), |call, _| match call.step {
+        "comorag.probe" => Some(SAME_PROBES.to_owned()),
+        _ => (call.step == "comorag.encode").then(|| NO_FINDINGS.to_owned()),
+    });
+    assert_eq!(run.steps(), "filter, answer, 3 encode, 2 probe");
+    // The cues of the first cycle have been shown.
+    let run = Run::of(MANY, &settings(&[]), |call, nth| {
+        (call.step == "comorag.probe" && nth > 1).then(|| SAME_PROBES.to_owned())
+    });
+    assert_eq!(run.steps(), "filter, answer, 3 encode, probe, 3 filter, 9 encode, fuse, answer, 2 probe");
 }
 
 #[test]
@@ -252,6 +279,61 @@ fn a_failure_is_a_star_whatever_stands_around_it() {
     check(" **. ", NO_ANSWER);
     check(" Ada ", "Ada");
     check("*Ada*", "*Ada*");
+    check("*Ada* Brook", "*Ada* Brook");
+    // The signal with words after it, and refusals without the signal.
+    check("* (the passages do not say)", NO_ANSWER);
+    check("*The passages leave it open", NO_ANSWER);
+    check("*Not specified.*", NO_ANSWER);
+    check("The text does not mention it.", NO_ANSWER);
+    check("Not in the documents.", NO_ANSWER);
+    check("He does not mention his brother", "He does not mention his brother");
+}
+
+#[test]
+fn a_refusal_in_words_is_followed_by_a_cycle() {
+    let refusal = STAR.replace('*', "The text does not mention who lit the lamp.");
+    let run = Run::of(MANY, &settings(&[]), |call, nth| match (call.step, nth) {
+        ("comorag.answer", 1) => Some(refusal.clone()),
+        _ => answers_at(2)(call, nth),
+    });
+    assert_eq!(run.steps(), "filter, answer, 3 encode, probe, 3 filter, 9 encode, fuse, answer");
+    assert_eq!(run.answer(), "Ada Brook");
+}
+
+#[test]
+fn findings_may_be_an_empty_list() {
+    let run = Run::of(MANY, &settings(&[]), |call, _| (call.step == "comorag.encode").then(|| NO_FINDINGS.to_owned()));
+    let call = run.of_step("comorag.encode").next().expect("evidence is encoded");
+    assert!(schema(call)["properties"]["key_findings"].get("minItems").is_none());
+    let prompt: String = call.prompt.messages().into_iter().map(|message| message.content).collect();
+    assert!(prompt.contains("an empty list if CONTENT does not help"), "{prompt}");
+    assert_eq!((run.answer(), fallbacks(&run.asked.events).len()), (NO_ANSWER, 0));
+}
+
+#[test]
+fn evidence_without_a_cue_is_found_again() {
+    let options = Options { max_cycles: 1, ..settings(&[]).options() };
+    let settings = settings(&[]).with_options(options);
+    let check = |said: &'static str, is_found: bool| {
+        let run = Run::of(MANY, &settings, |call, _| (call.step == "comorag.encode").then(|| said.to_owned()));
+        let searches: Vec<Vec<i64>> = run
+            .asked
+            .events
+            .iter()
+            .filter_map(|event| match event {
+                Event::Search { tool, hits, .. } if tool == "veridical" => {
+                    Some(hits.iter().map(|hit| hit.page).collect())
+                }
+                _ => None,
+            })
+            .collect();
+        let best = searches[0][0];
+        let again = searches[1..].iter().filter(|hits| hits.contains(&best)).count();
+        assert_eq!((searches.len(), again), (4, if is_found { 3 } else { 0 }), "{said}");
+    };
+    check(NO_FINDINGS, true);
+    check("I am only a small model.", true);
+    check(r#"{"key_findings":["found"]}"#, false);
 }
 
 #[test]
@@ -427,6 +509,20 @@ fn a_fused_cue_as_long_as_it_may_be_is_shown() {
         let newest = |nth: usize| format!("cue{nth} ").repeat(tokens).trim_end().to_owned();
         assert_eq!(history, ["Nothing.".to_owned(), newest(1), newest(2)], "{tokens} of {context_tokens} tokens");
     }
+}
+
+#[test]
+fn a_fused_cue_that_is_too_long_is_cut_at_the_end_of_a_sentence() {
+    let options = Options { context_tokens: 400, max_cycles: 1, ..settings(&[]).options() };
+    let settings = settings(&[]).with_options(options);
+    // Six tokens each.
+    let sentence = "Ada lit one more lamp. ";
+    let run = Run::of(MANY, &settings, |call, _| (call.step == "comorag.fuse").then(|| sentence.repeat(40)));
+    let tokens = run.of_step("comorag.fuse").next().map_or(0, |call| call.limits.max_output_tokens);
+    let last = run.of_step("comorag.answer").last().expect("an answer is tried");
+    assert!((12..240).contains(&tokens), "{tokens} tokens are two sentences and not all");
+    assert_eq!(input(last, "HISTORY_INFO"), sentence.repeat(tokens / 6).trim_end());
+    assert_eq!(fallbacks(&run.asked.events).iter().map(|(step, _)| *step).collect::<Vec<_>>(), ["comorag.fuse"]);
 }
 
 #[test]

@@ -10,6 +10,7 @@ mod comorag_build;
 mod crash;
 mod endings;
 mod failures;
+mod follow_up;
 mod golden;
 mod grounded;
 mod handing_on;

@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use crate::core::error::Result;
 use crate::core::profile::Profile;
-use crate::core::prompt::{Input, Instructions, build, phrase_of};
+use crate::core::prompt::{Input, Instructions, build};
 use crate::core::session::{Ask, Session};
 use crate::core::trace::Event;
 
@@ -23,13 +23,17 @@ const REWRITE: Instructions<'static> = Instructions {
 Read CONVERSATION and QUESTION.
 - Replace words of QUESTION that refer to CONVERSATION (he, she, it, they, there, then, \"and the other?\") with the names that they mean.
 - Change nothing else. If QUESTION is understood alone, repeat it word for word.
-- Do not answer it. Use the language of QUESTION. It has at most 60 words.",
+- Do not answer it. Use the language of QUESTION. Add at most 25 words to it.",
     cue: "Rewrite QUESTION so that it is understood alone.",
 };
 
 const STEP: &str = "follow_up.rewrite";
 
-const MAX_WORDS: usize = 60;
+/// Characters that a rewrite may have more than its question: room for the words that the prompt allows.
+const MAX_ADDED_CHARS: usize = 200;
+
+/// Tokens for them, and for the JSON around the question.
+const ADDED_TOKENS: usize = 100;
 
 /// Turns that are read: what a question refers to is rarely further back.
 const MAX_TURNS: usize = 4;
@@ -40,7 +44,8 @@ struct Rewritten {
 }
 
 /// The question with what it refers to in the latest turns, which come in order. Models of the small profile rewrite badly,
-/// so with them the question is as it was ([`search_query`]).
+/// so with them the question is as it was ([`search_query`]). So is one that is too long for a reply of the model, and one whose
+/// rewrite is cut.
 ///
 /// # Errors
 /// If a call fails.
@@ -57,12 +62,29 @@ pub async fn standalone(question: &str, turns: &[Turn], session: &Session<'_>) -
         Input::new("QUESTION", Stability::Volatile, question),
     ];
     let prompt = build(session.settings.layout, REWRITE, inputs);
-    let max_output_tokens = session.output_tokens(agent, 0);
+    let needed_tokens = session.caller.tokens().count_tokens(agent, question) + ADDED_TOKENS;
+    let max_output_tokens = session.output_tokens(agent, needed_tokens);
+    if max_output_tokens < needed_tokens {
+        given_up(format!("a rewrite needs {needed_tokens} tokens, and a reply may have {max_output_tokens}"), session)?;
+        return Ok(question.to_owned());
+    }
     let ask = Ask { agent, step: STEP, prompt, thinking_tokens: 0, max_output_tokens, draw: 0 };
-    let form = schema::object([("question", phrase_of(MAX_WORDS))]);
+    let max_chars = question.chars().count() + MAX_ADDED_CHARS;
+    let form = schema::object([("question", schema::phrase(max_chars))]);
     let reply: Option<Rewritten> = session.json_if_it_fits(ask, form, |_| Ok(())).await?;
-    let rewritten = reply.map(|reply| reply.question.trim().to_owned()).filter(|text| !text.is_empty());
-    Ok(rewritten.unwrap_or_else(|| question.to_owned()))
+    let Some(Rewritten { question: rewritten }) = reply else { return Ok(question.to_owned()) };
+    // The output format ends a string at its limit, in the middle of a sentence.
+    if rewritten.chars().count() >= max_chars {
+        given_up(format!("the rewrite reached its limit of {max_chars} characters"), session)?;
+        return Ok(question.to_owned());
+    }
+    let rewritten = rewritten.trim();
+    Ok(if rewritten.is_empty() { question } else { rewritten }.to_owned())
+}
+
+/// Records that the question is left as it is.
+fn given_up(reason: String, session: &Session<'_>) -> Result<()> {
+    session.trace.record(Event::Fallback { step: STEP.to_owned(), reason })
 }
 
 /// English words that refer to what was named before.

@@ -28,6 +28,7 @@ pub(crate) mod profile;
 pub(crate) mod prompt;
 pub(crate) mod quotable;
 pub(crate) mod reader;
+pub(crate) mod refusal;
 pub(crate) mod run;
 pub(crate) mod search;
 pub(crate) mod session;

@@ -4,7 +4,7 @@ use calls::{Agent, Call, CallError, Finish, Limits, OutputFormat, Prompt, Reply,
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::core::error::Result;
+use crate::core::error::{MemoryError, Result};
 use crate::core::profile::Profile;
 use crate::core::trace::Event;
 
@@ -63,7 +63,7 @@ impl Session<'_> {
             attempts = "asked for twice";
             match self.attempt(call.clone()).await {
                 // The prompt was counted too low: there is no more room.
-                Err(crate::MemoryError::Call(CallError::TooLong { .. })) => {}
+                Err(MemoryError::Call(CallError::TooLong { .. })) => {}
                 again => reply = again,
             }
         }
@@ -110,22 +110,32 @@ impl Session<'_> {
         schema: Value,
         check: impl Fn(&T) -> std::result::Result<(), String>,
     ) -> Result<Option<T>> {
+        let reply = self.json_with_ending(ask, schema, check).await?;
+        Ok(reply.filter(|(_, finish)| !finish.is_cut()).map(|(value, _)| value))
+    }
+
+    /// As above, with how the reply ended: one that is cut at the second attempt too is returned as far as it is JSON. The
+    /// caller decides which part of it the model had completed.
+    pub(crate) async fn json_with_ending<T: DeserializeOwned>(
+        &self,
+        ask: Ask,
+        schema: Value,
+        check: impl Fn(&T) -> std::result::Result<(), String>,
+    ) -> Result<Option<(T, Finish)>> {
         let step = ask.step;
         let mut call = self.call(ask, OutputFormat::Json(schema));
         let mut complaint = String::new();
         for _ in 0..2 {
             let reply = match self.send(call.clone()).await {
                 // A second attempt may be too long where the first was not.
-                Err(crate::core::error::MemoryError::Call(CallError::TooLong { .. })) if !complaint.is_empty() => break,
+                Err(MemoryError::Call(CallError::TooLong { .. })) if !complaint.is_empty() => break,
                 // The trace has recorded it already.
-                Err(crate::core::error::MemoryError::Call(CallError::CutOff { .. })) => return Ok(None),
+                Err(MemoryError::Call(CallError::CutOff { .. })) => return Ok(None),
                 reply => reply?,
             };
-            if reply.finish.is_cut() {
-                return Ok(None);
-            }
             match parse(&reply.text).and_then(|value| check(&value).map(|()| value)) {
-                Ok(value) => return Ok(Some(value)),
+                Ok(value) => return Ok(Some((value, reply.finish))),
+                Err(_) if reply.finish.is_cut() => return Ok(None),
                 Err(reason) => {
                     let request = format!("That answer cannot be used: {reason}. Answer again in the form asked for.");
                     call.prompt = call.prompt.assistant(reply.text).user(Stability::Volatile, request);
@@ -138,7 +148,7 @@ impl Session<'_> {
         Ok(None)
     }
 
-    /// As above for optional calls: a call that is too long is `None` too, and the trace records it.
+    /// As [`Session::json`] for optional calls: a call that is too long is `None` too.
     pub(crate) async fn json_if_it_fits<T: DeserializeOwned>(
         &self,
         ask: Ask,
@@ -146,8 +156,13 @@ impl Session<'_> {
         check: impl Fn(&T) -> std::result::Result<(), String>,
     ) -> Result<Option<T>> {
         let step = ask.step;
-        match self.json(ask, schema, check).await {
-            Err(crate::core::error::MemoryError::Call(error @ CallError::TooLong { .. })) => {
+        self.none_if_too_long(step, self.json(ask, schema, check).await)
+    }
+
+    /// The result of an optional call: none if the call is too long, which the trace records.
+    pub(crate) fn none_if_too_long<T>(&self, step: &str, done: Result<Option<T>>) -> Result<Option<T>> {
+        match done {
+            Err(MemoryError::Call(error @ CallError::TooLong { .. })) => {
                 self.trace.record(Event::Fallback { step: step.to_owned(), reason: error.to_string() })?;
                 Ok(None)
             }
@@ -202,7 +217,7 @@ const MIN_OUTPUT_TOKENS: usize = 128;
 fn cut(reply: &Result<Reply>) -> Option<Finish> {
     match reply {
         Ok(reply) => Some(reply.finish).filter(|finish| finish.is_cut()),
-        Err(crate::MemoryError::Call(CallError::CutOff { .. })) => Some(Finish::ClosedEarly),
+        Err(MemoryError::Call(CallError::CutOff { .. })) => Some(Finish::ClosedEarly),
         Err(_) => None,
     }
 }

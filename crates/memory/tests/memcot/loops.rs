@@ -146,6 +146,48 @@ fn queries_that_failed_are_asked_for_once_more_and_then_the_search_ends() {
 }
 
 #[test]
+fn what_was_perceived_is_kept_where_the_judge_can_answer_but_names_no_turn() {
+    let script = [zoom_in("[5]"), zoom_out("[7]"), judge("[]", true, "Break", "[]"), respond("Rex")];
+    let (answer, caller) = check(8, &script, &["zoom_in", "zoom_out", "judge", "respond"]);
+    assert_eq!(answer.answer, "Rex");
+    let known = input(&calls_of("memcot.respond", &caller)[0], "SHORT_MEMORY");
+    assert_eq!(known.lines().map(|line| &line[..3]).collect::<Vec<_>>(), ["[5]", "[7]"]);
+    // A memory that holds turns is answered from as it is.
+    let script = [
+        zoom_in("[7]"),
+        zoom_in("[5]"),
+        zoom_out("[]"),
+        judge("[7]", false, "Break", r#"["a dog"]"#),
+        judge("[]", true, "Break", "[]"),
+        respond("Rex"),
+    ];
+    let want = ["zoom_in", "zoom_out", "judge", "zoom_in", "zoom_out", "judge", "respond"];
+    let (_, caller) = check(8, &script, &want);
+    assert!(!input(&calls_of("memcot.respond", &caller)[0], "SHORT_MEMORY").contains("[5]"));
+}
+
+#[test]
+fn a_query_has_not_failed_if_the_judge_kept_a_turn_at_either_attempt() {
+    for (first, second) in [("[7]", "[7]"), ("[]", "[7]")] {
+        let script = [
+            zoom_in("[7]"),
+            zoom_in("[]"),
+            zoom_out("[]"),
+            judge(first, false, "Break", "[]"),
+            judge(second, false, "Break", r#"["Rex"]"#),
+            judge("[7]", true, "Break", "[]"),
+            respond("Rex"),
+        ];
+        let want = ["zoom_in", "zoom_out", "judge", "judge", "zoom_in", "judge", "respond"];
+        let (_, caller) = check(8, &script, &want);
+        let failed: Vec<String> =
+            calls_of("memcot.judge", &caller).iter().map(|call| input(call, "FAILED_QUERIES")).collect();
+        assert!(failed[1].contains("no new query was written") && !failed[1].contains("has failed"), "{}", failed[1]);
+        assert_eq!(failed[2], "- Break: \"Rex\" missed: its name", "first {first}, then {second}");
+    }
+}
+
+#[test]
 fn what_the_judge_does_not_keep_has_failed() {
     let script = [
         zoom_in("[5]"),
@@ -168,6 +210,19 @@ fn a_responder_that_does_not_know_lets_the_search_go_on() {
     let (answer, _) =
         check(2, &script, &["zoom_in", "zoom_out", "judge", "respond", "zoom_in", "zoom_out", "judge", "respond"]);
     assert_eq!(answer.answer, "Rex");
+}
+
+#[test]
+fn a_refusal_in_words_is_not_the_answer() {
+    let script = [zoom_in("[4]"), zoom_out("[]"), judge("[4]", true, "Break", "[]"), ("answer", "Rex.".into())];
+    let want = ["zoom_in", "zoom_out", "judge", "respond", "answer"];
+    for refusal in ["Not mentioned in the conversation.", "Not in the documents.", "The context does not specify it."] {
+        let (answer, _) = check(8, &[&script[..], &[respond(refusal)]].concat(), &want);
+        assert_eq!(answer.answer, "Rex.", "{refusal}");
+    }
+    let said = "He does not mention its name.";
+    let (answer, _) = check(8, &[&script[..], &[respond(said)]].concat(), &want[..4]);
+    assert_eq!(answer.answer, said);
 }
 
 #[test]

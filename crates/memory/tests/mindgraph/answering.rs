@@ -159,6 +159,113 @@ fn a_lookup_shows_the_passages_of_all_sources_of_a_node() {
     assert_eq!(told.matches("long.txt, characters").count(), 2, "{told}");
 }
 
+/// A builder's reply with a node for each of these quotes, or with one node that all of them are sources of.
+fn quoting(quotes: &[String], one: bool) -> String {
+    let node = |quote: &String| {
+        let id = if one { "ada" } else { quote };
+        format!(r#"{{"op":"add_node","id":"{id}","type":"entity","content":"x","src":"{quote}"}}"#)
+    };
+    format!(r#"{{"operations":[{}]}}"#, quotes.iter().map(node).collect::<Vec<_>>().join(","))
+}
+
+/// Six numbered places of a text that are far apart, and a corpus of the text whose graph quotes them, with its settings.
+fn places(one: bool) -> (Vec<String>, Scratch, Settings) {
+    let quotes: Vec<String> = (0..6).map(|number| format!("place_{number}")).collect();
+    let text: Vec<String> = quotes.iter().map(|quote| format!("{quote} {}", "é灯 ".repeat(400))).collect();
+    let scratch = Scratch::new();
+    let builds = Scripted::new(40_000).answer("mindgraph.build", quoting(&quotes, one));
+    let settings = settings().with_options(Options { block_tokens: Some(9000), ..settings().options() });
+    scratch.ingest(&[document("long.txt", &[&text.concat()])], &builds, &settings).expect("the script is whole");
+    (quotes, scratch, settings)
+}
+
+#[test]
+fn a_lookup_shows_the_oldest_and_the_newest_of_many_sources() {
+    let (quotes, scratch, settings) = places(true);
+    let look = r#"{"tool_calls":[{"tool":"lookup_source","node_id":"ada"}]}"#;
+    let caller = answers(&[look, r#"{"answer":"x","cited_nodes":[],"confidence":"low"}"#]);
+    given(scratch.ask(QUESTION, &caller, &settings));
+    let told = told(&caller);
+    let shown: Vec<bool> = quotes.iter().map(|quote| told.contains(quote)).collect();
+    assert_eq!(shown, [true, true, false, false, true, true], "{told}");
+    assert!(told.contains("2 more sources of ada are not shown"), "{told}");
+}
+
+#[test]
+fn results_that_fit_are_shown_and_the_others_are_named() {
+    let (quotes, scratch, settings) = places(false);
+    let look = |quotes: &[String]| {
+        let call = |quote: &String| format!(r#"{{"tool":"lookup_source","node_id":"{quote}"}}"#);
+        format!(r#"{{"tool_calls":[{}]}}"#, quotes.iter().map(call).collect::<Vec<_>>().join(","))
+    };
+    let turns =
+        [look(&quotes[..4]), look(&quotes[4..]), r#"{"answer":"x","cited_nodes":[],"confidence":"low"}"#.into()];
+    let caller = turns.iter().fold(Scripted::new(2400), |script, turn| script.answer("mindgraph.answer", turn));
+    let asked = scratch.ask(QUESTION, &caller, &settings);
+    let calls = calls_of("mindgraph.answer", &caller);
+    let told = |call: &Call| call.prompt.messages().pop().expect("it was told").content;
+    let first = told(&calls[1]);
+    let shown = first.matches("long.txt, characters").count();
+    assert!((2..4).contains(&shown), "{shown}: {first}");
+    assert!(quotes[..shown].iter().all(|quote| first.contains(&format!("{quote} é"))), "{first}");
+    let left_out: Vec<String> =
+        quotes[shown..4].iter().map(|quote| format!(r#"{{"tool":"lookup_source","node_id":"{quote}"}}"#)).collect();
+    let note = format!("There is no room for the results of {}.", left_out.join(", "));
+    assert!(first.ends_with(&format!("{note}\n\nUse tools or answer QUESTION, as JSON.")), "{first}");
+    // What was given or has no room is not offered again.
+    let offered = &schema(&calls[1])["anyOf"][0]["properties"]["tool_calls"]["items"]["anyOf"][0]["properties"];
+    assert_eq!(offered["node_id"]["enum"], serde_json::json!(quotes[4..]));
+    // A turn of which no result fits is the last but one.
+    assert!(told(&calls[2]).starts_with("There is no room for more passages.\n\nAnswer QUESTION now"));
+    assert!(schema(&calls[2]).get("anyOf").is_none());
+    assert_eq!(fallbacks(&asked.events)[0], ("mindgraph.answer", note.as_str()));
+    assert_eq!(given(asked).answer, "x");
+}
+
+#[test]
+fn a_graph_that_fills_its_view_leaves_room_for_the_index_reports_and_passages() {
+    let (groups, size) = (80, 4);
+    let id = |group: usize, member: usize| format!("node_{group}_{member}");
+    let node = |at: usize| {
+        let id = id(at / size, at % size);
+        format!(
+            r#"{{"op":"add_node","id":"{id}","type":"claim","content":"{}","src":"Ada Brook keeps"}}"#,
+            "word ".repeat(60)
+        )
+    };
+    let edge = |at: usize| {
+        let (from, to) = (id(at / size, 0), id(at / size, at % size));
+        format!(r#"{{"op":"add_edge","source":"{from}","target":"{to}","relation":"knows","src":"Ada"}}"#)
+    };
+    let all: Vec<String> = (0..groups * size).map(node).chain((0..groups * size).map(edge)).collect();
+    let edits = format!(r#"{{"operations":[{}]}}"#, all.join(","));
+    let scratch = Scratch::new();
+    let nothing = r#"{"operations":[]}"#;
+    scratch.ingest(&[super::pell()], &builder(&[&edits, nothing, nothing]), &settings()).expect("the script is whole");
+    let finding = format!(r#"{{"summary":"x","explanation":"{}"}}"#, "word ".repeat(75));
+    let report = format!(
+        r#"{{"title":"A group","summary":"{}","rating":1,"rating_explanation":"x","findings":[{}]}}"#,
+        "word ".repeat(150),
+        vec![finding; 10].join(",")
+    );
+    let index = r#"{"tool_calls":[{"tool":"subgraph_summary","mode":"index"}]}"#;
+    let detail = r#"{"tool_calls":[{"tool":"subgraph_summary","mode":"detail","subgraph_id":0},{"tool":"subgraph_summary","mode":"detail","subgraph_id":1}]}"#;
+    let look = r#"{"tool_calls":[{"tool":"lookup_source","node_id":"node_79_3"}]}"#;
+    let done = r#"{"answer":"x","cited_nodes":[],"confidence":"low"}"#;
+    let turns = [index, detail, look, done];
+    let caller = turns.iter().fold(Scripted::new(32_768), |script, turn| script.answer("mindgraph.answer", *turn));
+    let caller = caller.answer("mindgraph.report", report);
+    let asked = scratch.ask(QUESTION, &caller, &settings());
+    assert!(asked.events.iter().any(|event| matches!(event, Event::Graph { step, .. } if step == "mindgraph.answer")));
+    let calls = calls_of("mindgraph.answer", &caller);
+    assert_eq!(calls.len(), turns.len());
+    let told = |call: &Call| call.prompt.messages().pop().expect("it was told").content;
+    assert_eq!(told(&calls[1]).matches("\"title\":\"A group\"").count(), groups);
+    assert_eq!(told(&calls[2]).matches("A group (rating 1)").count(), 2);
+    assert!(told(&calls[3]).contains("pell.txt, characters"), "{}", told(&calls[3]));
+    given(asked);
+}
+
 #[test]
 fn a_passage_of_a_conversation_has_the_time_of_its_session() {
     let scratch = Scratch::new();
@@ -280,7 +387,7 @@ fn a_chat_that_is_full_ends_with_an_answer() {
     let looks = ["wedding", "ada_brook", "tom_reed"]
         .map(|id| format!(r#"{{"tool_calls":[{{"tool":"lookup_source","node_id":"{id}"}}]}}"#));
     let turns =
-        looks.iter().cycle().take(30).fold(Scripted::new(1500), |script, turn| script.answer("mindgraph.answer", turn));
+        looks.iter().cycle().take(30).fold(Scripted::new(2400), |script, turn| script.answer("mindgraph.answer", turn));
     let caller = turns.answer("mindgraph.answer", DONE);
     let asked = scratch.ask(QUESTION, &caller, &settings());
     asked.answer.expect("no prompt is too long");

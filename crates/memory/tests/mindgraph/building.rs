@@ -1,6 +1,6 @@
 //! The build stage: one call per block, each with the current graph, and how replies are handled.
 
-use calls::{Call, CallError, Scripted};
+use calls::{Call, CallError, Finish, Scripted};
 use memory::mindgraph::{self, Focus, Match, Options, Target};
 use memory::{Event, Layout, MemoryError, Missing, Settings};
 
@@ -236,14 +236,7 @@ fn a_graph_that_is_not_built_answers_nothing() {
 
 #[test]
 fn a_graph_larger_than_its_room_loses_the_contents_of_its_oldest_nodes() {
-    let reply = |first: usize| {
-        let node = |number| {
-            format!(r#"{{"op":"add_node","id":"n{number}","type":"stat","content":"{}","src":""}}"#, "word ".repeat(40))
-        };
-        let nodes: Vec<String> = (first..first + 12).map(node).collect();
-        format!(r#"{{"operations":[{}]}}"#, nodes.join(","))
-    };
-    let replies = [reply(0), reply(12), NOTHING.to_owned()];
+    let replies = [twelve(0), twelve(12), NOTHING.to_owned()];
     let caller = replies.iter().fold(Scripted::new(1600), |script, reply| script.answer("mindgraph.build", reply));
     let scratch = Scratch::new();
     let events = scratch.ingest(&[pell()], &caller, &settings()).expect("it fits");
@@ -262,6 +255,89 @@ fn a_graph_larger_than_its_room_loses_the_contents_of_its_oldest_nodes() {
             && serde_json::from_str::<serde_json::Value>(&state).is_ok()
     );
     assert!(calls::Tokens::count_tokens(&caller, calls::Agent::Builder, &state) <= *budget_tokens);
+}
+
+/// A builder's reply that adds twelve nodes with long contents, the first of them with this number.
+fn twelve(first: usize) -> String {
+    let node = |number| {
+        format!(r#"{{"op":"add_node","id":"n{number}","type":"stat","content":"{}","src":""}}"#, "word ".repeat(40))
+    };
+    format!(r#"{{"operations":[{}]}}"#, (first..first + 12).map(node).collect::<Vec<_>>().join(","))
+}
+
+#[test]
+fn a_description_that_the_builder_was_not_shown_is_added_to() {
+    let married = r#"{"op":"add_node","id":"ada_brook","type":"entity","content":"Keeper at Pell, married Tom Reed in 1911.","src":""}"#;
+    let edit =
+        r#"{"operations":[{"op":"edit_node","id":"ada_brook","content":"Sells the lamp.","src":"She married"}]}"#;
+    let add = r#"{"operations":[{"op":"add_node","id":"ada_brook","type":"entity","content":"Sells the lamp.","src":"She married"}]}"#;
+    let only = format!(r#"{{"operations":[{married}]}}"#);
+    let with = |others: &str| others.replace("[", &format!("[{married},"));
+    let added = "Keeper at Pell, married Tom Reed in 1911. Sells the lamp.";
+    // Shown with its content, without it, and not at all.
+    let cases = [
+        ([&only, NOTHING, edit], true, "Sells the lamp."),
+        ([&with(&twelve(0)), &twelve(12), edit], true, added),
+        ([&with(&twelve(0)), &twelve(12), add], true, added),
+        ([&with(&many(500)), NOTHING, add], false, added),
+    ];
+    for (replies, shown, want) in cases {
+        let caller = replies.iter().fold(Scripted::new(1600), |script, reply| script.answer("mindgraph.build", *reply));
+        let scratch = Scratch::new();
+        scratch.ingest(&[pell()], &caller, &settings()).expect("it fits");
+        let state = input(&calls_of("mindgraph.build", &caller)[2], "GRAPH_STATE");
+        assert_eq!(state.contains("\"ada_brook\""), shown, "{state}");
+        assert_eq!(state.contains("married Tom Reed"), want != added, "{state}");
+        let graph = graph(&scratch, QUESTION);
+        let ada = graph.node("ada_brook").expect("it was added");
+        assert_eq!((ada.content.as_str(), ada.sources.len()), (want, 2));
+    }
+}
+
+#[test]
+fn the_number_of_operations_is_what_a_reply_has_room_for() {
+    for (context, output_tokens, most) in [(8192, 1024, 12), (32_768, 4096, 51), (131_072, 4096, 51)] {
+        let caller = Scripted::new(context).answer("mindgraph.build", NOTHING);
+        Scratch::new().ingest(&[pell()], &caller, &settings()).expect("it fits");
+        let call = &caller.seen()[0];
+        assert_eq!(call.limits.max_output_tokens, output_tokens);
+        assert_eq!(schema(call)["properties"]["operations"]["maxItems"], most);
+        let text: String = call.prompt.messages().into_iter().map(|message| message.content).collect();
+        assert!(text.contains(&format!("The list may have {most} objects")), "{text}");
+    }
+}
+
+#[test]
+fn the_complete_operations_of_a_proposal_that_was_cut_twice_are_used() {
+    let nodes = |script: Scripted, reply: &str, finish| {
+        let cut = script.ended("mindgraph.build", reply, finish).ended("mindgraph.build", reply, finish);
+        let caller = cut.answer("mindgraph.build", NOTHING);
+        let scratch = Scratch::new();
+        let events = scratch.ingest(&[pell()], &caller, &settings()).expect("a cut reply is no error");
+        assert_eq!(fallbacks(&events).len(), 1, "{finish:?}");
+        assert_eq!(caller.seen().len(), 4, "it is requested twice");
+        let corpus = scratch.corpus();
+        let block = corpus.passages(store::Layer::Block).expect("the corpus can be read")[0].id;
+        let note = corpus.notes(block).expect("the corpus can be read")[0].text.clone();
+        let graph = graph(&scratch, QUESTION);
+        (shown(&graph).0.join(" "), graph.skipped, note, blocks(&events)[0].clone())
+    };
+    let script = || Scripted::new(CONTEXT_TOKENS);
+    for finish in [Finish::ClosedEarly, Finish::LoopClosed, Finish::Length] {
+        let (ids, skipped, note, (_, edits, _, unused)) = nodes(script(), &many(5), finish);
+        assert_eq!((ids.as_str(), skipped, edits), ("n0 n1 n2 n3", 0, 4));
+        assert!(note.starts_with(r#"{"skipped":false,"cut":true,"edits":["#), "{note}");
+        assert_eq!(unused, ["the reply was cut: its last operation is not used"]);
+        let nothing = r#"{"skipped":true,"edits":[]}"#;
+        for reply in [&many(1), NOTHING, r#"{"operations":[{"op""#] {
+            let (ids, skipped, note, _) = nodes(script(), reply, finish);
+            assert_eq!((ids.as_str(), skipped, note.as_str()), ("", 1, nothing), "{reply}");
+        }
+    }
+    let node = r#"{"op":"add_node","id":"n0","type":"stat","content":"x","src":""}"#;
+    let again = format!(r#"{{"operations":[{node},{node},{node}]}}"#);
+    let (ids, _, _, (_, edits, ..)) = nodes(script(), &again, Finish::LoopClosed);
+    assert_eq!((ids.as_str(), edits), ("n0", 1), "an operation that is repeated is used once");
 }
 
 /// A builder's reply that adds nodes with minimal content.

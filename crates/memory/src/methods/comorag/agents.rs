@@ -4,12 +4,14 @@ use calls::{Agent, Stability, schema};
 use serde::Deserialize;
 
 use super::names::normal;
-use super::pack::{Packed, Piece, pack, room};
+use super::pack::{Packed, Piece, fitting, pack, room};
 use super::pool::{Evidence, Unit};
 use super::prompts::{ENCODE, FUSE, PROBE};
 use crate::core::error::Result;
+use crate::core::profile::Profile;
 use crate::core::prompt::{Input, Instructions, build, string_of, words};
 use crate::core::session::{Ask, Session};
+use crate::core::trace::Event;
 
 /// Words of a probe.
 const PROBE_WORDS: usize = 60;
@@ -39,13 +41,20 @@ pub(super) fn encode_ask(question: &str, probe: &str, content: &str, session: &S
         Input::new("QUESTION", Stability::Volatile, probe),
         Input::new("CONTENT", Stability::Volatile, content),
     ];
-    let rules = format!("{}\nA finding may have {} words.", ENCODE.rules, finding_words(session));
+    let none = if may_find_nothing(session) { "an empty list" } else { "\"\" alone" };
+    let words = finding_words(session);
+    let rules = format!("{}; {none} if CONTENT does not help.\nA finding may have {words} words.", ENCODE.rules);
     researcher("comorag.encode", Instructions { rules: &rules, ..ENCODE }, inputs, MAX_CUE_TOKENS, session)
 }
 
 /// Words of a finding, so that all fit into a reply.
 fn finding_words(session: &Session<'_>) -> usize {
     words(session.output_tokens(Agent::Researcher, MAX_CUE_TOKENS)) / MAX_FINDINGS
+}
+
+/// Whether the list of findings may be empty; models of the small profile write `""` instead.
+fn may_find_nothing(session: &Session<'_>) -> bool {
+    session.profile(Agent::Researcher) == Profile::Paper
 }
 
 #[derive(Debug, Deserialize)]
@@ -57,8 +66,9 @@ struct Findings {
 /// Mem-encode: how the evidence helps to answer the question. An invalid reply is no cue.
 pub(super) async fn encode(question: &str, evidence: Evidence, session: &Session<'_>) -> Result<Unit> {
     let ask = encode_ask(question, &evidence.probe, &evidence.found.text, session);
-    let finding = string_of(finding_words(session));
-    let schema = schema::object([("key_findings", schema::at_least_one(schema::array(finding, MAX_FINDINGS)))]);
+    let list = schema::array(string_of(finding_words(session)), MAX_FINDINGS);
+    let list = if may_find_nothing(session) { list } else { schema::at_least_one(list) };
+    let schema = schema::object([("key_findings", list)]);
     let findings: Option<Findings> = session.json(ask, schema, |_| Ok(())).await?;
     let findings = findings.map_or_else(Vec::new, |findings| findings.key_findings);
     let lines = findings.iter().map(|finding| finding.trim()).filter(|finding| !finding.is_empty());
@@ -146,10 +156,21 @@ pub(super) async fn fuse(
     if pieces.is_empty() {
         return Ok(None);
     }
-    let text = session.text(ask(&text)).await?.trim().to_owned();
+    let reply = session.text(ask(&text)).await?;
+    let text = within_history(reply.trim(), most_tokens, session)?.to_owned();
     let mut sources: Vec<_> = pieces.into_iter().flat_map(|piece| piece.sources).collect();
     sources.sort_unstable();
     sources.dedup();
     let id = i64::try_from(cycle).unwrap_or(i64::MAX);
     Ok((!text.is_empty()).then_some(Piece { id, place: (id, 0), text, sources }))
+}
+
+/// The account as far as the history has room for it; a reply that was cut at its limit is requested again with a higher one.
+fn within_history<'a>(account: &'a str, most_tokens: usize, session: &Session<'_>) -> Result<&'a str> {
+    let kept = fitting(account, Agent::Responder, most_tokens, session);
+    if kept.len() < account.len() {
+        let reason = format!("the history has room for {most_tokens} tokens, and the account was shortened to fit");
+        session.trace.record(Event::Fallback { step: "comorag.fuse".to_owned(), reason })?;
+    }
+    Ok(kept)
 }

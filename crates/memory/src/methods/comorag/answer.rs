@@ -15,6 +15,7 @@ use super::retrieve::Budgets;
 use crate::core::choices;
 use crate::core::error::Result;
 use crate::core::prompt::{Input, Instructions, build, in_form, phrase_of, string_of, words};
+use crate::core::refusal::is_refusal;
 use crate::core::session::{Ask, Session};
 
 /// Shares of the context (appendix B.4): veridical, semantic, episodic, history.
@@ -147,7 +148,7 @@ impl Sections {
 /// The failure signal.
 const FAILURE: &str = "*";
 
-/// Tries to answer; none is the failure signal or an invalid reply.
+/// Tries to answer; none is the failure signal, a refusal in words, or an invalid reply.
 pub(super) async fn try_answer(question: &str, context: &Context, session: &Session<'_>) -> Result<Option<String>> {
     let ask = ask(question, context, session);
     let labels = choices::labels(&session.settings);
@@ -173,9 +174,16 @@ pub(super) async fn try_answer(question: &str, context: &Context, session: &Sess
     let attempt = session.json(ask, schema, check).await?;
     let Some(Attempt { final_answer, .. }) = attempt else { return Ok(None) };
     let answer = final_answer.trim();
-    // A star with a full stop is a star.
-    if !answer.contains(char::is_alphanumeric) {
+    if is_failure(answer) {
         return Ok(None);
     }
     Ok(Some(choices::with_text(answer, &session.settings)))
+}
+
+/// Whether an answer is the failure signal, with or without words after it, or a refusal in words alone. Stars on either side
+/// of words are emphasis.
+fn is_failure(answer: &str) -> bool {
+    let is_signal = |rest: &str| rest.starts_with(char::is_whitespace) || !rest.contains(FAILURE);
+    is_refusal(answer)
+        || answer.strip_prefix(FAILURE).map(|rest| rest.trim_start_matches(FAILURE)).is_some_and(is_signal)
 }

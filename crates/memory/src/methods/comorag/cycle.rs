@@ -41,10 +41,13 @@ pub(super) async fn ask(question: &str, corpus: &Corpus, session: &Session<'_>) 
     for cycle in 1..=session.settings.options::<Options>().max_cycles {
         pool.update(latest.clone(), session).await?;
         let new = self_probe(question, &probes, &latest, cycle, session).await?;
-        if new.is_empty() {
-            break;
-        }
-        let evidence = layers.retrieve(&new, &pool, &budgets, session).await?;
+        // The first attempt was shown evidence; each later one is shown the latest cues.
+        let is_unseen = cycle == 1 && latest.iter().any(|unit| !unit.cue.is_empty());
+        let evidence = match (new.is_empty(), is_unseen) {
+            (false, _) => layers.retrieve(&new, &pool, &budgets, session).await?,
+            (true, true) => Vec::new(),
+            (true, false) => break,
+        };
         let found = !evidence.is_empty();
         let (units, cue) = try_join!(
             encode_all(question, evidence, session),

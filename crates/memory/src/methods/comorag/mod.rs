@@ -31,25 +31,29 @@
 //! * Windows of the episodic layer are as long as the formula says for the document's real number of chunks; the
 //!   released code computes it before there are any. Windows that the model's context cannot hold are shorter.
 //! * Evidence is chosen by rank within the budget and then put in the order of the text; the released code cuts what it
-//!   has already put in order, which loses the best. Evidence in the pool is not retrieved again.
+//!   has already put in order, which loses the best. Evidence from which a cue was written is not retrieved again;
+//!   other evidence may be, because it may help another probe.
 //! * The structures of a corpus are read from the store for each question and not kept in memory between questions, so that
 //!   removed text is held nowhere; what takes longest, the pairs of similar names, is kept beside the corpus.
 //! * The budget of 6,000 tokens is scaled down where the responder's context is smaller, and divided among the layers in
 //!   use. Each layer's share bounds what mem-encode reads of it too; a fused cue is at most as long as the share of the
-//!   history.
+//!   history, and a longer one is cut at the end of a sentence.
 //! * Try-answer is shown the fused cues of all cycles so far, the newest first to have its place; equation 3 has that of its
 //!   own cycle alone.
 //! * Self-probe sees the cues of the cycle before, as section 2.3 says; by line 22 of algorithm 1 it would see the pool.
 //! * Try-answer and mem-encode write the paper's sections as fields of JSON, so that a failure is `*` and no accident of
 //!   markup; probes may be fewer than three. An invalid reply is requested once more, and then counts as a failure,
-//!   as no cue, or as no probes.
+//!   as no cue, or as no probes. Mem-encode may write an empty list of findings; in the small profile
+//!   it writes `""` instead.
 //! * Extraction and the fact filter have demonstrations except in the small profile, whose models copy them, and fewer than
 //!   the released code's ten for the filter. Try-answer has none: its sections are fields of the JSON.
 //! * Prompts state the lengths of sections, findings and accounts in words, so that a reply fits into the released
 //!   number of tokens; longer fields are bounded by the output format.
-//! * A loop that has no new probes, or finds nothing that is not in the pool, ends, after one more attempt with the cues
-//!   that there are; it would only repeat itself.
-//! * The failure signal is handed out as a sentence. Temperature and seed are the session's; there they are 0.
+//! * A loop that has no new probes ends, since it would only repeat itself; cues that no attempt has seen are fused and shown
+//!   to one more attempt first. So does a loop that finds nothing that is not in the pool, after an attempt with the cues of the
+//!   cycle before. Algorithm 1 has every cycle.
+//! * The failure signal is handed out as a sentence. Words after the signal and refusals in words ("The text does not mention
+//!   it.") are failures too. Temperature and seed are the session's; there they are 0.
 //! * In the small profile try-answer chooses the answer from the chunks that its context comes from, and fails if they hold none.
 //! * Options of a multiple-choice question are shown to try-answer alone, as the paper says.
 

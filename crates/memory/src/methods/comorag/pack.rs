@@ -3,6 +3,7 @@
 use calls::Agent;
 use store::PassageId;
 
+use crate::core::cite::sentences;
 use crate::core::error::Result;
 use crate::core::session::{Ask, Session};
 use crate::core::trace::Event;
@@ -52,6 +53,21 @@ pub(super) fn pack(
     Ok(Packed { text, pieces })
 }
 
+/// The beginning of a text that fits a budget: whole sentences if the first one fits, else as many tokens as do.
+pub(super) fn fitting<'a>(text: &'a str, agent: Agent, budget_tokens: usize, session: &Session<'_>) -> &'a str {
+    let tokens = session.caller.tokens();
+    let fits = |text: &&str| tokens.count_tokens(agent, text) <= budget_tokens;
+    let spans = tokens.token_spans(agent, text);
+    if spans.len() <= budget_tokens {
+        return text;
+    }
+    let sentence_ends = sentences(text).into_iter().rev().map(|sentence| sentence.end);
+    // A cut text may have other tokens than the same part of the whole.
+    let token_ends = spans[..budget_tokens].iter().rev().map(|span| span.end);
+    let beginnings = sentence_ends.chain(token_ends).filter_map(|end| text.get(..end)).map(str::trim_end);
+    beginnings.into_iter().find(fits).unwrap_or_default()
+}
+
 /// Tokens that are free in the context beside a prompt without its evidence.
 pub(super) fn room(bare: &Ask, session: &Session<'_>) -> usize {
     let other_tokens = session.prompt_tokens(bare) + bare.reply_tokens() + SEAM_TOKENS;
@@ -68,20 +84,40 @@ mod tests {
     use crate::core::trace::Trace;
     use calls::{Priority, Scripted, ScriptedEmbedder, TenantId, WorkflowId};
 
+    fn session<'a>(caller: &'a Scripted, trace: &'a Trace) -> Session<'a> {
+        Session {
+            caller,
+            embedder: &ScriptedEmbedder,
+            settings: Settings::default(),
+            trace,
+            workflow: WorkflowId(1),
+            tenant: TenantId::LOCAL,
+            priority: Priority::Bulk,
+            on_text: None,
+        }
+    }
+
+    #[test]
+    fn a_text_that_is_too_long_ends_with_a_sentence_or_else_with_a_token() {
+        let (caller, trace) = (Scripted::new(1000), Trace::kept());
+        let check = |text: &str, budget_tokens: usize, want: &str| {
+            let found = fitting(text, Agent::Responder, budget_tokens, &session(&caller, &trace));
+            assert_eq!(found, want, "{budget_tokens} tokens of {text:?}");
+        };
+        let text = "Ada lit it. Tom saw Ada. Both went home.";
+        check(text, 12, text);
+        check(text, 11, "Ada lit it. Tom saw Ada.");
+        check(text, 7, "Ada lit it.");
+        check(text, 3, "Ada lit it");
+        check(text, 0, "");
+        check("没有 one two three", 2, "没有 one");
+    }
+
     #[test]
     fn the_best_are_taken_and_stand_in_the_order_of_the_text() {
         let check = |budget_tokens: usize, ranked: &[(i64, &str)], want: &str, want_left_out: &[i64]| {
             let (caller, trace) = (Scripted::new(1000), Trace::kept());
-            let session = Session {
-                caller: &caller,
-                embedder: &ScriptedEmbedder,
-                settings: Settings::default(),
-                trace: &trace,
-                workflow: WorkflowId(1),
-                tenant: TenantId::LOCAL,
-                priority: Priority::Bulk,
-                on_text: None,
-            };
+            let session = session(&caller, &trace);
             let piece = |(id, text): &(i64, &str)| Piece {
                 id: *id,
                 place: (*id, 0),

@@ -20,7 +20,7 @@ pub(super) struct Evidence {
 #[derive(Debug, Clone)]
 pub(super) struct Unit {
     pub evidence: Evidence,
-    /// Empty if the evidence did not help.
+    /// Empty if the evidence did not help, or the reply about it was invalid.
     pub cue: String,
 }
 
@@ -51,7 +51,7 @@ impl Pool {
     pub async fn update(&mut self, units: Vec<Unit>, session: &Session<'_>) -> Result<()> {
         let texts = units.iter().map(|unit| format!("{} {}", unit.evidence.probe, unit.cue));
         let vectors = vectors_of(texts, session).await?;
-        for unit in &units {
+        for unit in units.iter().filter(|unit| !unit.cue.is_empty()) {
             let layer = unit.evidence.layer;
             self.held.extend(unit.evidence.found.pieces.iter().map(|piece| (layer, piece.id)));
         }
@@ -59,7 +59,7 @@ impl Pool {
         Ok(())
     }
 
-    /// Whether a piece of a layer has been evidence before.
+    /// Whether a cue was written from a piece of a layer. A piece without one may help another probe.
     pub fn holds(&self, layer: Knowledge, id: i64) -> bool {
         self.held.contains(&(layer, id))
     }

@@ -78,6 +78,7 @@ Answer with one JSON object:
     cue: "Pick the facts that help to answer QUESTION, as JSON.",
 };
 
+/// What to write if CONTENT does not help follows the rules.
 pub(super) const ENCODE: Instructions = Instructions {
     task: "You are the comprehension agent, an expert reader of stories. You find in a text what helps to answer a question.",
     rules: "\
@@ -88,7 +89,7 @@ FINAL_OBJECTIVE is what must be found out in the end, QUESTION is what is asked 
 Use only what CONTENT says.
 Answer with one JSON object:
 - \"key_findings\": at most 5 findings, each one sentence that can be understood by itself, the most directly useful \
-first; \"\" alone if CONTENT does not help.",
+first",
     cue: "Write the key findings of CONTENT about QUESTION as JSON.",
 };
 

@@ -2,10 +2,11 @@
 
 use store::Corpus;
 
-use super::judge::{MAX_QUERIES, judge};
+use super::judge::{MAX_QUERIES, Verdict, judge};
 use super::long_term::LongTerm;
 use super::options::Options;
 use super::perception::{Focus, Perceived, known, perceive};
+use super::prompts::{NO_QUERY, REPEATED};
 use super::responder::{fall_back, respond};
 use super::short_term::{Action, ShortTerm};
 use crate::core::error::Result;
@@ -55,7 +56,8 @@ struct Next {
 }
 
 /// Equations 6 and 7: useful turns enter the memory, queries without a new turn are recorded as failed, and the judge
-/// writes the next queries. If all of these failed before, the judge is called once more, unless this is the last step.
+/// writes the next queries. If it writes none, or all of them failed before, the judge is called once more, unless this is the
+/// last step.
 async fn evolve(
     focus: Focus<'_>,
     perceived: &Perceived,
@@ -71,18 +73,32 @@ async fn evolve(
         // Before the judge's call, so that its prompt shows them.
         short_term.fail(action, focus.queries, &perceived.missing);
     }
-    for repeated in [false, true] {
-        let Some(verdict) = judge(focus, perceived, repeated, short_term, memory, session).await? else { break };
-        if !short_term.learn(verdict.useful) && !failed {
-            short_term.fail(action, focus.queries, &perceived.missing);
-            failed = true;
+    let mut learned = false;
+    let mut complaint = None;
+    loop {
+        let Some(verdict) = judge(focus, perceived, complaint, short_term, memory, session).await? else { break };
+        learned |= short_term.learn(useful(&verdict, perceived, short_term));
+        match (learned, failed) {
+            (false, false) => short_term.fail(action, focus.queries, &perceived.missing),
+            // The second attempt keeps a turn that the first one did not.
+            (true, true) => short_term.forget_failure(),
+            _ => {}
         }
+        failed = !learned;
         let can_answer = verdict.can_answer && !short_term.facts().is_empty();
         let texts = short_term.untried(&verdict.queries, MAX_QUERIES);
-        if can_answer || is_last || !texts.is_empty() || repeated {
+        if can_answer || is_last || !texts.is_empty() || complaint.is_some() {
             return Ok(Next { can_answer, query: Query { texts, action: Some(verdict.action) } });
         }
+        let wrote = verdict.queries.iter().any(|query| !query.trim().is_empty());
+        complaint = Some(if wrote { REPEATED } else { NO_QUERY });
     }
     // Without a valid reply of the judge nothing is learned and the search ends.
     Ok(Next { can_answer: false, query: Query { texts: Vec::new(), action } })
+}
+
+/// The turns to keep. A judge that can answer but names no turn of an empty memory means what was just perceived.
+fn useful(verdict: &Verdict, perceived: &Perceived, short_term: &ShortTerm) -> Vec<usize> {
+    let is_unnamed = verdict.can_answer && verdict.useful.is_empty() && short_term.facts().is_empty();
+    if is_unnamed { perceived.places.clone() } else { verdict.useful.clone() }
 }

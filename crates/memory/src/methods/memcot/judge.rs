@@ -7,7 +7,7 @@ use store::PassageId;
 use super::agent::sibling;
 use super::long_term::LongTerm;
 use super::perception::{Focus, Perceived, ids, only, reader, thinking, useful};
-use super::prompts::{JUDGE, REPEATED};
+use super::prompts::JUDGE;
 use super::short_term::{Action, ShortTerm};
 use super::view::{Form, show};
 use crate::core::error::Result;
@@ -41,21 +41,21 @@ struct Reply {
     new_queries: Vec<String>,
 }
 
-/// Judges the memory together with the turns that were just perceived. `repeated` marks a retry after all new queries had
-/// failed before. None if the reply is invalid.
+/// Judges the memory together with the turns that were just perceived. A `complaint` about the queries marks a retry. None if
+/// the reply is invalid.
 pub(super) async fn judge(
     focus: Focus<'_>,
     perceived: &Perceived,
-    repeated: bool,
+    complaint: Option<&str>,
     short_term: &ShortTerm,
     memory: &LongTerm<'_>,
     session: &Session<'_>,
 ) -> Result<Option<Verdict>> {
     let mut failed = short_term.trajectory();
-    if repeated {
-        failed = format!("{failed}\n{REPEATED}");
+    if let Some(complaint) = complaint {
+        failed = format!("{failed}\n{complaint}");
     }
-    let draw = 2 * focus.step + u64::from(repeated);
+    let draw = 2 * focus.step + u64::from(complaint.is_some());
     let ask = |shown: &str| {
         let mut inputs = focus.inputs();
         let shown = if shown.is_empty() { "Nothing." } else { shown };

@@ -20,9 +20,11 @@
 //! * Sessions keep the order of the source; the released code sorts them as strings, D10 before D2.
 //! * The trajectory shows the newest three failures and no failed query is repeated; the released code keeps the oldest
 //!   three. Queries are compared by their stems in any order; the released code compares strings.
-//! * A judge whose new queries have all failed before is called once more with a request for keywords, at the same
-//!   temperature; the released code retries five times at rising temperature and falling length, and then fails the
-//!   question. If the retry does not help, the search ends and the responder answers from the memory.
+//! * A judge that writes no new query, or only such as have failed before, is called once more with a request for keywords,
+//!   at the same temperature; the released code retries five times at rising temperature and falling length, and then fails
+//!   the question. If the retry does not help, the search ends and the responder answers from the memory.
+//! * A judge that can answer but names no turns, while the memory is empty, keeps all turns that were perceived (end of
+//!   section 4.2).
 //! * An invalid reply is requested once more; then zoom-in and zoom-out select nothing and the judge finds nothing useful.
 //!   In the released code zoom-in retries without bound and the others fail the question.
 //! * Every agent samples at the session's temperature and seed; the paper has 1.0, and 0.0 for the judge.
@@ -31,8 +33,9 @@
 //!   and the turns nearest to the question with their windows, packed by rank. The released code always sends the whole
 //!   text.
 //! * The responder follows the released LoCoMo prompt: computed dates, yes or no, no refusal; a reply that refuses all the
-//!   same leads to the fallback. Numbers as words are the data set's style and belong to its answer rules. The paper takes
-//!   LoCoMo's and LongMemEval's standard prompts.
+//!   same ("Not mentioned in the conversation.") lets the search continue, and after the last step leads to the fallback.
+//!   Numbers as words are the data set's style and belong to its answer rules. The paper takes LoCoMo's and LongMemEval's
+//!   standard prompts.
 //! * In the small profile the responder chooses the answer from the turns of the memory.
 //! * The responder is called once, as free text; the released one for LoCoMo writes its reasoning first, as JSON. Its
 //!   answer is streamed when it is accepted, not while it is generated.

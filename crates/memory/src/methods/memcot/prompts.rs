@@ -58,9 +58,13 @@ empty.",
     cue: "Judge whether KNOWN_INFORMATION and NEW_INFORMATION answer QUERY, as JSON.",
 };
 
-/// Sent with the failed queries when the judge had no new query.
+/// Sent with the failed queries when those of the judge were among them.
 pub(super) const REPEATED: &str =
     "Every new query so far has failed before. Break the question up: use single keywords or names from it.";
+
+/// Sent with the failed queries when the judge wrote none.
+pub(super) const NO_QUERY: &str =
+    "What is known does not suffice, and no new query was written. Write one: use single keywords or names from QUERY.";
 
 pub(super) const RESPOND: Instructions = Instructions {
     task: "You answer questions from what is remembered of a conversation or a text.",

@@ -15,6 +15,7 @@ use crate::core::error::Result;
 use crate::core::outcome::Answer;
 use crate::core::prompt::{Input, Instructions, build, in_form};
 use crate::core::quotable::Quotable;
+use crate::core::refusal::is_refusal;
 use crate::core::session::{Ask, Session};
 use crate::core::span;
 use crate::core::trace::Event;
@@ -61,7 +62,8 @@ pub(super) async fn respond(
     Ok(Some(on_pages(answer, memory)))
 }
 
-/// The reply to `ask`, or in the small profile an answer that is chosen from the turns; none if they probably hold none.
+/// The reply to `ask`, or in the small profile an answer that is chosen from the turns; none if the reply refuses, or if
+/// the turns probably hold none.
 async fn answer_from(
     question: &str,
     ask: Ask,
@@ -74,16 +76,10 @@ async fn answer_from(
         return Ok(Some(answer).filter(|answer| !answer.is_withheld()));
     }
     let reply = session.send(session.call(ask, choices::output_format(&session.settings))).await?;
-    if is_unknown(&reply.text) {
+    if is_refusal(&reply.text) {
         return Ok(None);
     }
     Ok(Some(answer::cited(question, reply, turns, corpus, session).await?))
-}
-
-/// Whether a reply is empty or says that there is no answer, though the prompt asks for one.
-fn is_unknown(text: &str) -> bool {
-    let text = text.trim_matches(|sign: char| !sign.is_alphanumeric()).to_lowercase();
-    text.is_empty() || text == "unknown" || text.starts_with("no information available")
 }
 
 /// Answers from the whole text if it fits, else from the memory and the windows of the nearest turns.
@@ -125,21 +121,4 @@ fn on_pages(mut answer: Answer, memory: &LongTerm<'_>) -> Answer {
         }
     }
     answer
-}
-
-#[cfg(test)]
-mod tests {
-    use super::is_unknown;
-
-    #[test]
-    fn an_answer_that_says_nothing_is_none() {
-        let check = |text: &str, want: bool| assert_eq!(is_unknown(text), want, "{text:?}");
-        check("", true);
-        check(" \n.", true);
-        check("Unknown.", true);
-        check("\"No information available\"", true);
-        check("No information available in SHORT_MEMORY.", true);
-        check("An unknown man did it.", false);
-        check("In 1911.", false);
-    }
 }

@@ -54,6 +54,11 @@ impl ShortTerm {
         self.failures.push(Failure { action, queries: queries.to_vec(), missing });
     }
 
+    /// Removes the newest failure.
+    pub fn forget_failure(&mut self) {
+        self.failures.pop();
+    }
+
     /// The queries that have words and have not failed, each once; case, order and stop words do not count.
     pub fn untried(&self, queries: &[String], most: usize) -> Vec<String> {
         let failed = self.failures.iter().flat_map(|failure| &failure.queries).map(|query| words(query));
@@ -114,6 +119,8 @@ mod tests {
         assert_eq!(memory.trajectory(), want);
         // A failure that is no longer shown still counts.
         assert_eq!(memory.untried(&strings(&["First?", "fifth"]), 2), ["fifth"]);
+        memory.forget_failure();
+        assert_eq!(memory.untried(&strings(&["First?", "fourth"]), 2), ["fourth"]);
     }
 
     #[test]

@@ -31,13 +31,13 @@ const STEP: &str = "mindgraph.build";
 /// Tokens of a block (section 4.2).
 const BLOCK_TOKENS: usize = 8192;
 
-/// Tokens of a proposal: room for some fifty operations.
+/// Tokens of a proposal, and of one operation in it on average.
 const MAX_OUTPUT_TOKENS: usize = 4096;
+const OPERATION_TOKENS: usize = 80;
 
-/// Greatest lengths of ids and quotes, in characters, and of a list of operations.
+/// Greatest lengths of ids and quotes, in characters.
 const ID_CHARS: usize = 64;
 const QUOTE_CHARS: RangeInclusive<usize> = 12..=600;
-const MAX_OPERATIONS: usize = 64;
 
 /// Words of a node's description and of a relation.
 const CONTENT_WORDS: usize = 150;
@@ -181,7 +181,7 @@ async fn read(
     for (build, proposal) in open.into_iter().zip(proposals) {
         let (entry, unread) = match proposal {
             Ok(Some(proposal)) => proposal.resolve(&quotable, &offsets, block.span),
-            Ok(None) => (Entry { skipped: true, edits: Vec::new() }, Vec::new()),
+            Ok(None) => (Entry::skipped(), Vec::new()),
             Err(failure) => {
                 first_failure = first_failure.and(Err(failure));
                 continue;
@@ -239,8 +239,18 @@ struct Reading<'a> {
 
 /// The builder's reply. Operations are parsed one by one, so that an invalid one does not discard the others.
 #[derive(Debug, Deserialize)]
+struct Operations {
+    operations: Vec<Value>,
+}
+
+/// The edits that the builder proposes for a block.
+#[derive(Debug)]
 struct Proposal {
     operations: Vec<Value>,
+    /// True if the reply was cut and its last operation left out.
+    cut: bool,
+    /// The nodes whose contents the builder was not shown.
+    unseen: BTreeSet<String>,
 }
 
 /// Requests the edits of one block; none if no reply is valid, or if the block does not fit even without the graph.
@@ -248,7 +258,10 @@ async fn propose(reading: &Reading<'_>, build: &Build, session: &Session<'_>) ->
     let room = session.context(Agent::Builder);
     let (thinking_tokens, max_output_tokens) =
         (session.thinking_tokens(Agent::Builder), MAX_OUTPUT_TOKENS.min(room / 8));
-    let rules = think_first(BUILD.rules, BUILD_THOUGHT, thinking_tokens);
+    let most = (max_output_tokens / OPERATION_TOKENS).max(1);
+    let rules =
+        format!("{}\nThe list may have {most} objects, those that matter most for QUESTION first.", BUILD.rules);
+    let rules = think_first(&rules, BUILD_THOUGHT, thinking_tokens);
     let instructions = Instructions { rules: &rules, ..BUILD };
     let ask = |graph: &str| Ask {
         agent: Agent::Builder,
@@ -260,7 +273,30 @@ async fn propose(reading: &Reading<'_>, build: &Build, session: &Session<'_>) ->
     };
     let shown = view(&build.graph, room.saturating_sub(thinking_tokens + max_output_tokens), ask, session)?;
     let known: Vec<&str> = shown.ids().collect();
-    session.json_if_it_fits(ask(&shown.text), form(reading.text, &known), |_: &Proposal| Ok(())).await
+    let reply = session.json_with_ending(ask(&shown.text), form(reading.text, &known, most), |_| Ok(())).await;
+    let Some((Operations { mut operations }, finish)) = session.none_if_too_long(STEP, reply)? else {
+        return Ok(None);
+    };
+    if finish.is_cut() {
+        operations = complete(operations);
+        if operations.is_empty() {
+            return Ok(None);
+        }
+    }
+    let unseen = build.graph.ids().filter(|id| !shown.describes(id)).map(str::to_owned).collect();
+    Ok(Some(Proposal { operations, cut: finish.is_cut(), unseen }))
+}
+
+/// The operations of a reply that was cut, without the last, which the model did not complete, and without repetitions.
+fn complete(operations: Vec<Value>) -> Vec<Value> {
+    let before_last = operations.len().saturating_sub(1);
+    let mut complete: Vec<Value> = Vec::new();
+    for operation in operations.into_iter().take(before_last) {
+        if !complete.contains(&operation) {
+            complete.push(operation);
+        }
+    }
+    complete
 }
 
 /// The inputs in the paper's order. Shared-first sorts by stability: the calls of one question share the question and
@@ -280,7 +316,7 @@ fn inputs(reading: &Reading<'_>, target: &Target, graph: &str) -> Vec<Input> {
 }
 
 /// The schema of a proposal: quotes are words of the block, and only shown nodes can be edited or deleted.
-fn form(text: &str, known: &[&str]) -> Value {
+fn form(text: &str, known: &[&str], most: usize) -> Value {
     let quote = || schema::quote_of(text, QUOTE_CHARS);
     let id = || schema::identifier(ID_CHARS);
     let mut operations = vec![
@@ -309,13 +345,13 @@ fn form(text: &str, known: &[&str]) -> Value {
         ]));
         operations.push(schema::object([("op", schema::constant("delete_node")), ("id", known())]));
     }
-    schema::object([("operations", schema::array(schema::any_of(operations), MAX_OPERATIONS))])
+    schema::object([("operations", schema::array(schema::any_of(operations), most))])
 }
 
 impl Proposal {
-    /// Finds the places of all quotes; returns the names of invalid operations.
+    /// Finds the places of all quotes; returns what was not used, with reasons.
     fn resolve(self, quotable: &Quotable<'_>, offsets: &Offsets<'_>, block: Span) -> (Entry, Vec<String>) {
-        let mut unread = Vec::new();
+        let mut unread: Vec<String> = self.cut.then(|| CUT.to_owned()).into_iter().collect();
         let mut edits = Vec::new();
         for operation in self.operations {
             match serde_json::from_value::<Operation>(operation) {
@@ -324,11 +360,15 @@ impl Proposal {
                     let place = found.and_then(|(bytes, how)| {
                         offsets.span(bytes).map(|inner| Place { span: within(block, inner), how })
                     });
-                    edits.push(Edit { operation, place });
+                    let unseen = operation.described().is_some_and(|id| self.unseen.contains(id));
+                    edits.push(Edit { operation, place, unseen });
                 }
                 Err(error) => unread.push(format!("no operation: {error}")),
             }
         }
-        (Entry { skipped: false, edits }, unread)
+        (Entry { skipped: false, cut: self.cut, edits }, unread)
     }
 }
+
+/// The entry of the trace for the last operation of a reply that was cut.
+const CUT: &str = "the reply was cut: its last operation is not used";

@@ -96,7 +96,7 @@ mod tests {
             src: String::new(),
         };
         let operations = (0..nodes).map(node).chain(edges.iter().map(edge));
-        let edits: Vec<Edit> = operations.map(|operation| Edit { operation, place: None }).collect();
+        let edits: Vec<Edit> = operations.map(|operation| Edit { operation, place: None, unseen: false }).collect();
         let mut graph = Graph::default();
         assert_eq!(graph.apply(DocId(1), PassageId(1), &edits), Vec::<String>::new());
         graph

@@ -61,7 +61,7 @@ impl Graph {
         let mut waiting = Vec::new();
         for edit in edits {
             let source = Source { document, block, place: edit.place };
-            match self.edit(&edit.operation, source) {
+            match self.edit(edit, source) {
                 Err(Refusal::NoNode(_)) if matches!(edit.operation, Operation::AddEdge { .. }) => {
                     waiting.push((edit, source));
                 }
@@ -69,16 +69,19 @@ impl Graph {
             }
         }
         for (edit, source) in waiting {
-            refused.extend(self.edit(&edit.operation, source).err().map(|refusal| refusal.to_string()));
+            refused.extend(self.edit(edit, source).err().map(|refusal| refusal.to_string()));
         }
         self.blocks += 1;
         refused
     }
 
-    fn edit(&mut self, operation: &Operation, source: Source) -> Result<(), Refusal> {
-        match operation {
-            Operation::AddNode { id, kind, content, .. } => self.add_node(id.trim(), *kind, content.trim(), source),
-            Operation::EditNode { id, content, .. } => self.edit_node(id.trim(), content.trim(), source),
+    fn edit(&mut self, edit: &Edit, source: Source) -> Result<(), Refusal> {
+        let change = if edit.unseen { Change::Add } else { Change::Replace };
+        match &edit.operation {
+            Operation::AddNode { id, kind, content, .. } => {
+                self.add_node(id.trim(), *kind, content.trim(), change, source)
+            }
+            Operation::EditNode { id, content, .. } => self.edit_node(id.trim(), content.trim(), change, source),
             Operation::AddEdge { source: from, target, relation, .. } => {
                 self.add_edge(from.trim(), target.trim(), relation.trim(), source)
             }
@@ -87,9 +90,9 @@ impl Graph {
     }
 
     /// Adding an existing node edits it: it keeps its type and its first place.
-    fn add_node(&mut self, id: &str, kind: Kind, content: &str, source: Source) -> Result<(), Refusal> {
+    fn add_node(&mut self, id: &str, kind: Kind, content: &str, change: Change, source: Source) -> Result<(), Refusal> {
         if self.node(id).is_some() {
-            return self.edit_node(id, content, source);
+            return self.edit_node(id, content, change, source);
         }
         if id.is_empty() || content.is_empty() {
             return Err(Refusal::Blank("a node"));
@@ -98,12 +101,15 @@ impl Graph {
         Ok(())
     }
 
-    fn edit_node(&mut self, id: &str, content: &str, source: Source) -> Result<(), Refusal> {
+    fn edit_node(&mut self, id: &str, content: &str, change: Change, source: Source) -> Result<(), Refusal> {
         let node = self.nodes.iter_mut().find(|node| node.id == id).ok_or_else(|| Refusal::NoNode(id.to_owned()))?;
         if content.is_empty() {
             return Err(Refusal::Blank("a node"));
         }
-        content.clone_into(&mut node.content);
+        match change {
+            Change::Replace => content.clone_into(&mut node.content),
+            Change::Add => node.content = both(&node.content, content),
+        }
         node.sources.push(source);
         Ok(())
     }
@@ -155,6 +161,26 @@ impl Graph {
         let of = if self.skipped > 0 { format!(" of {}", self.blocks) } else { String::new() };
         format!("{} nodes, {} edges, built from {read}{of} chunks", self.nodes.len(), self.edges.len())
     }
+}
+
+/// How an edit changes the content of a node.
+#[derive(Debug, Clone, Copy)]
+enum Change {
+    Replace,
+    /// The author of the edit did not know the content.
+    Add,
+}
+
+/// Two descriptions of a node as one; a description that is part of the other is left out.
+fn both(old: &str, new: &str) -> String {
+    if old.contains(new) {
+        return old.to_owned();
+    }
+    if new.contains(old) {
+        return new.to_owned();
+    }
+    let between = if old.ends_with(['.', '!', '?', '。', '！', '？']) { " " } else { "; " };
+    [old, between, new].concat()
 }
 
 /// Why an edit was refused.
@@ -276,6 +302,25 @@ mod tests {
         let (graph, _) = replay(&[&block(&[ADA]), &block(&[again])]);
         let blocks: Vec<i64> = graph.nodes[0].sources.iter().map(|source| source.block.0).collect();
         assert_eq!(blocks, [1, 2], "the first place stays the first");
+    }
+
+    #[test]
+    fn a_description_that_was_not_shown_is_added_to() {
+        let after = |operation: &str, content: &str, want: &str| {
+            let edit =
+                format!(r#"{{"op":"{operation}","id":"ada","type":"claim","content":"{content}","unseen":true}}"#);
+            check(&[&block(&[ADA]), &block(&[&edit])], &[want], &[], &[]);
+        };
+        after("edit_node", "Sells the lamp.", "ada entity: A keeper. Sells the lamp.");
+        after("add_node", "Sells the lamp.", "ada entity: A keeper. Sells the lamp.");
+        after("edit_node", "A keeper", "ada entity: A keeper.");
+        after("edit_node", "She is A keeper.", "ada entity: She is A keeper.");
+        let unseen = |content: &str| format!(r#"{{"op":"edit_node","id":"tom","content":"{content}","unseen":true}}"#);
+        let bare = r#"{"op":"add_node","id":"tom","type":"entity","content":"A builder","unseen":true}"#;
+        let edits = [bare, &unseen("Is old"), &unseen("Is old")];
+        check(&[&block(&edits)], &["tom entity: A builder; Is old"], &[], &[]);
+        // A node that was deleted has no content that could be added to.
+        check(&[&block(&[TOM]), &block(&[DROP, bare])], &["tom entity: A builder"], &[], &[]);
     }
 
     #[test]

@@ -18,7 +18,17 @@ pub(super) struct Entry {
     /// True if no reply about the block could be used.
     #[serde(default)]
     pub skipped: bool,
+    /// True if the reply was cut and these are the edits before its end.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cut: bool,
     pub edits: Vec<Edit>,
+}
+
+impl Entry {
+    /// The entry of a block without a reply that could be used.
+    pub fn skipped() -> Entry {
+        Entry { skipped: true, ..Entry::default() }
+    }
 }
 
 impl Entry {
@@ -48,7 +58,7 @@ pub fn graph(corpus: &Corpus, target: &Target) -> Result<Graph> {
 
 /// The entry of a note. An unreadable one, for example from another version, counts as a skipped block.
 pub(super) fn entry(text: &str) -> Entry {
-    serde_json::from_str(text).unwrap_or(Entry { skipped: true, edits: Vec::new() })
+    serde_json::from_str(text).unwrap_or_else(|_| Entry::skipped())
 }
 
 /// The blocks that have not been read for a target.

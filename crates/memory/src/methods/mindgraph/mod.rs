@@ -9,7 +9,8 @@
 //!
 //! # Departures
 //! * A block is 8,192 tokens as in the paper, and at most a quarter of the builder's context: 2,048 of 8,192. A proposal
-//!   has at most 4,096 tokens, and an eighth of the context.
+//!   has at most 4,096 tokens, and an eighth of the context, and an operation for every 80 of them: 51, or 12 in a context of
+//!   8,192.
 //! * A corpus of several documents has one graph; blocks come in the order of their documents. Blocks do not overlap, end
 //!   at white space, and stay as they were cut unless the model cannot read them.
 //! * Graphs and reports are made at temperature 0; the answer has the temperature of the settings.
@@ -19,7 +20,8 @@
 //! * Prompts show ids, types and contents of nodes, sources, targets and relations of edges, in the order in which they
 //!   came and a line each. Where a graph is larger than its room, the oldest nodes lose their contents, then the oldest
 //!   edges go, then the oldest nodes; the trace says how many, and only nodes that were shown can be edited, deleted, looked
-//!   up or cited. The paper's graphs have 200 nodes at most.
+//!   up or cited. Where the builder was not shown the content of a node, what it writes about that node is added to the
+//!   content. The paper's graphs have 200 nodes at most.
 //! * add_node with a known id edits that node, which keeps its type and its first place. add_edge waits for its ends until
 //!   the block is over. The same edge twice is one edge with two places. delete_node takes the node's edges along. Edits
 //!   that are invalid are rejected one by one and listed in the trace.
@@ -28,10 +30,13 @@
 //!   the node is unverified, and looking it up shows the beginning of its block. Engines that enforce
 //!   [`calls::schema::quote_of`] can only quote what is there.
 //! * A block of which two replies in a row are no JSON, or which the builder cannot read even without the graph, is skipped
-//!   for good, and the graph's statistics say so.
+//!   for good, and the graph's statistics say so. Of a proposal that was cut twice all operations but the last are used, each
+//!   once; the trace and the stored edits say so.
 //! * Tools are called by JSON replies instead of an API for functions; a turn may hold four calls. An invalid call is
 //!   answered with an error text and counts as a round; a call that was answered is not offered again.
-//!   The 40th round, or one after which nothing fits, must answer.
+//! * A quarter of the responder's context is for turns and results of tools, and the graph is cut to leave it. Of the results
+//!   of a turn the first that fit are shown, and the others named. The 40th round, or the one after a turn of which no result
+//!   fits, must answer.
 //! * Communities are split while they have more than ten nodes, as in GraphRAG. Nodes without edges are a community of their
 //!   own; GraphRAG drops all but the largest component.
 //! * A report is kept under a digest of what it shows of its community. The paper keeps reports under the graph's: ours
@@ -44,7 +49,8 @@
 //! * In the small profile there are no tools: the answer is chosen from the pages that the quotes of nodes are on.
 //! * A turn that was cut twice is no call and no answer: the model receives an error, and after the last round the answer
 //!   is that the graph does not say.
-//! * lookup_source shows the passages of up to four sources of a node; the paper's nodes have one.
+//! * lookup_source shows the passages of up to four sources of a node, of more the two oldest and the two newest; the paper's
+//!   nodes have one.
 //! * Citations are the sentences around the quotes of the cited nodes and of the edges between them, as far as they support
 //!   the answer.
 //! * `petgraph` is not used: its stable graph gives the numbers of deleted nodes to new ones, and prompts need the order in

@@ -62,6 +62,14 @@ pub enum Operation {
 }
 
 impl Operation {
+    /// The id of the node that it describes, if it describes one.
+    pub fn described(&self) -> Option<&str> {
+        match self {
+            Operation::AddNode { id, .. } | Operation::EditNode { id, .. } => Some(id.trim()),
+            Operation::AddEdge { .. } | Operation::DeleteNode { .. } => None,
+        }
+    }
+
     /// The supporting quote; blank if there is none.
     pub fn quote(&self) -> &str {
         match self {
@@ -86,6 +94,9 @@ pub struct Edit {
     pub operation: Operation,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<Place>,
+    /// True if it describes a node whose content the builder was not shown: it adds to that content.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unseen: bool,
 }
 
 #[cfg(test)]
@@ -97,12 +108,15 @@ mod tests {
         let span = Span { start_char: 3, end_char: 7, start_byte: 4, end_byte: 9 };
         let operation =
             Operation::AddNode { id: "ada".into(), kind: Kind::Entity, content: "A keeper.".into(), src: "Ada".into() };
-        let edit = Edit { operation, place: Some(Place { span, how: Match::Fuzzy }) };
+        let edit = Edit { operation, place: Some(Place { span, how: Match::Fuzzy }), unseen: false };
         let text = serde_json::to_string(&edit).expect("an edit is JSON");
         assert!(text.starts_with(r#"{"op":"add_node","id":"ada","type":"entity","content":"A keeper.","src":"Ada","#));
         assert_eq!(serde_json::from_str::<Edit>(&text).expect("it was written so"), edit);
+        let unseen = Edit { unseen: true, ..edit };
+        let text = serde_json::to_string(&unseen).expect("an edit is JSON");
+        assert_eq!(serde_json::from_str::<Edit>(&text).expect("it was written so"), unseen);
         let bare: Edit = serde_json::from_str(r#"{"op":"delete_node","id":"ada"}"#).expect("a place may be missing");
-        assert_eq!(bare, Edit { operation: Operation::DeleteNode { id: "ada".into() }, place: None });
+        assert_eq!(bare, Edit { operation: Operation::DeleteNode { id: "ada".into() }, place: None, unseen: false });
     }
 
     #[test]

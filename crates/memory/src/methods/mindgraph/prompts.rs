@@ -24,13 +24,13 @@ the text. Propose changes to the graph that keep what TEXT_BLOCK says about QUES
 - connect nodes, those of earlier blocks too;
 - \"src\" is copied from TEXT_BLOCK letter by letter, at most 85 words of it, and shows where the change comes from;
 - ids are readable names in snake_case of at most 64 characters, such as \"ada_brook\" or \"price_of_lamp\".
-Answer with one JSON object, whose \"operations\" are a list of at most 64 objects with these keys:
+Answer with one JSON object, whose \"operations\" are a list of objects with these keys:
 - \"op\" add_node: \"id\"; \"type\", which is entity, event, claim, concept or stat; \"content\", a description in at most 150 words; \
 \"src\";
 - \"op\" add_edge: \"source\" and \"target\", ids of nodes; \"relation\", how source relates to target in at most 12 words; \
 \"src\";
-- \"op\" edit_node: \"id\" of a node that exists; \"content\", its whole new description in at most 150 words; \
-\"src\";
+- \"op\" edit_node: \"id\" of a node that exists; \"content\", its whole new description in at most 150 words, or \
+only what TEXT_BLOCK adds where GRAPH_STATE shows the node without its content; \"src\";
 - \"op\" delete_node: \"id\" of a node that exists.",
     cue: "Write the operations for TEXT_BLOCK as JSON.",
 };

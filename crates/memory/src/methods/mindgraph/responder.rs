@@ -108,7 +108,7 @@ async fn converse(question: &str, tools: &mut Tools<'_>, session: &Session<'_>) 
     let mut round = 0;
     loop {
         round += 1;
-        let last = full || round >= rounds;
+        let (last, ends) = (full || round >= rounds, round + 1 == rounds);
         ask.draw = round as u64 - 1;
         let output_format = OutputFormat::Json(form(tools, last, ask.max_output_tokens, &labels));
         let reply = session.send(session.call(ask.clone(), output_format)).await?;
@@ -116,18 +116,13 @@ async fn converse(question: &str, tools: &mut Tools<'_>, session: &Session<'_>) 
             true => Turn::Cut,
             false => read(&reply.text, tools, &labels),
         };
+        let has_room = |results: &str| has_room(next(&ask, &reply.text, results, ends), &ask, session);
         let results = match turn {
             Turn::Final(answer, complaints) if complaints.is_empty() || last => {
                 return Ok((known(answer, tools), reply.model));
             }
             Turn::Final(_, complaints) => complaints.join("\n"),
-            Turn::Tools(calls) if !last => {
-                let mut results = Vec::new();
-                for call in &calls {
-                    results.push(tools.call(call, session).await?);
-                }
-                results.join("\n\n")
-            }
+            Turn::Tools(calls) if !last => use_tools(&calls, tools, has_room, session).await?,
             Turn::Tools(_) => "there are no more tools".to_owned(),
             Turn::Nonsense(reason) => format!("error: {reason}"),
             Turn::Cut if last => {
@@ -141,8 +136,49 @@ async fn converse(question: &str, tools: &mut Tools<'_>, session: &Session<'_>) 
             let answer = reply.text.trim().to_owned();
             return Ok((Final { answer, cited_nodes: Vec::new(), confidence: Confidence::Low }, reply.model));
         }
-        (ask.prompt, full) = next(&ask, &reply.text, &results, round + 1 == rounds, session);
+        full = results.is_empty() || !has_room(&results);
+        ask.prompt = if full { next(&ask, &reply.text, FULL, true) } else { next(&ask, &reply.text, &results, ends) };
     }
+}
+
+/// Calls tools and returns the results that the chat has room for, in their order, with a note about the others; nothing
+/// if there is room for none. A call whose result has no room is not offered again, since the room does not grow.
+async fn use_tools(
+    calls: &[Value],
+    tools: &mut Tools<'_>,
+    has_room: impl Fn(&str) -> bool,
+    session: &Session<'_>,
+) -> Result<String> {
+    let mut results: Vec<String> = Vec::new();
+    let mut left_out: Vec<&Value> = Vec::new();
+    for (at, call) in calls.iter().enumerate() {
+        let result = tools.call(call, session).await?;
+        results.push(result.text.clone());
+        // The note must have room even if it has to name all remaining calls.
+        let others: Vec<&Value> = left_out.iter().copied().chain(&calls[at + 1..]).collect();
+        if has_room(&noted(&results, &others)) {
+            tools.give(result);
+        } else {
+            tools.leave_out(result);
+            results.pop();
+            left_out.push(call);
+        }
+    }
+    if !left_out.is_empty() {
+        session.trace.record(Event::Fallback { step: STEP.to_owned(), reason: no_room(&left_out) })?;
+    }
+    Ok(if results.is_empty() { String::new() } else { noted(&results, &left_out) })
+}
+
+/// Results of tools, and which calls have none because there is no room.
+fn noted(results: &[String], left_out: &[&Value]) -> String {
+    let note = (!left_out.is_empty()).then(|| no_room(left_out));
+    results.iter().cloned().chain(note).collect::<Vec<_>>().join("\n\n")
+}
+
+fn no_room(calls: &[&Value]) -> String {
+    let calls: Vec<String> = calls.iter().map(ToString::to_string).collect();
+    format!("There is no room for the results of {}.", calls.join(", "))
 }
 
 /// The first turn: the graph, its size and the question; and the ids of the nodes that it has room for.
@@ -166,8 +202,8 @@ fn opening(question: &str, graph: &Graph, session: &Session<'_>) -> Result<(Ask,
         Ask { agent: Agent::Responder, step: STEP, prompt, thinking_tokens, max_output_tokens, draw: 0 }
     };
     let context = session.context(Agent::Responder);
-    // An eighth of the context is reserved for the results of tools, and a second thought for the turn after them.
-    let reserved = 2 * thinking_tokens + max_output_tokens + context / 8;
+    // A quarter of the context is reserved for turns and the results of tools, in addition to what `has_room` requires.
+    let reserved = 2 * (thinking_tokens + max_output_tokens) + NOTE_TOKENS + context / 4;
     let shown = view(graph, context.saturating_sub(reserved), ask, session)?;
     Ok((ask(&shown.text), shown.ids().map(str::to_owned).collect()))
 }
@@ -184,19 +220,16 @@ const CUT: &str = "error: this turn was cut before its end and is not used; writ
 /// More tokens than the note that there is no more room has.
 const NOTE_TOKENS: usize = 64;
 
-/// The chat with a turn and its results added, and whether that was the last: results are shown only if they leave room
-/// for one more turn, the note that there is no more room, and the answer.
-fn next(ask: &Ask, turn: &str, results: &str, ends: bool, session: &Session<'_>) -> (Prompt, bool) {
-    let add = |results: &str, cue: &str| {
-        let text = format!("{results}\n\n{cue}");
-        ask.prompt.clone().assistant(turn).user(Stability::AppendOnly, text)
-    };
-    let whole = add(results, if ends { END } else { GO_ON });
-    let tokens = session.prompt_tokens(&Ask { prompt: whole.clone(), ..ask.clone() });
-    if tokens + 2 * ask.reply_tokens() + NOTE_TOKENS <= session.context(Agent::Responder) {
-        return (whole, false);
-    }
-    (add(FULL, END), true)
+/// The chat with a turn and its results added.
+fn next(ask: &Ask, turn: &str, results: &str, ends: bool) -> Prompt {
+    let text = format!("{results}\n\n{}", if ends { END } else { GO_ON });
+    ask.prompt.clone().assistant(turn).user(Stability::AppendOnly, text)
+}
+
+/// True if a prompt leaves room for one more turn, the note that there is no more room, and the answer.
+fn has_room(prompt: Prompt, ask: &Ask, session: &Session<'_>) -> bool {
+    let tokens = session.prompt_tokens(&Ask { prompt, ..ask.clone() });
+    tokens + 2 * ask.reply_tokens() + NOTE_TOKENS <= session.context(Agent::Responder)
 }
 
 /// The form of a turn: calls of tools or the answer; in the last turn the answer.

@@ -37,6 +37,15 @@ pub(super) struct Tools<'a> {
     reports: Option<Vec<Report>>,
     /// Calls whose results the model has received.
     given: HashSet<ToolCall>,
+    /// Calls whose results have no room.
+    left_out: HashSet<ToolCall>,
+}
+
+/// The result of a call, which the model has not received yet.
+pub(super) struct ToolResult {
+    pub text: String,
+    /// The call; none if the text is an error.
+    call: Option<ToolCall>,
 }
 
 /// A call of a tool.
@@ -56,8 +65,8 @@ enum Summary {
 
 impl<'a> Tools<'a> {
     pub fn new(graph: Graph, access: Access<'a>) -> Tools<'a> {
-        let (shown, given) = (HashSet::new(), HashSet::new());
-        Tools { communities: communities(&graph), graph, access, shown, reports: None, given }
+        let (shown, given, left_out) = (HashSet::new(), HashSet::new(), HashSet::new());
+        Tools { communities: communities(&graph), graph, access, shown, reports: None, given, left_out }
     }
 
     /// The nodes that the model has seen, in the graph's order.
@@ -67,7 +76,7 @@ impl<'a> Tools<'a> {
 
     /// The schema of one call: shown nodes and subgraphs that were not requested before; none if there are no more.
     pub fn form(&self) -> Option<Value> {
-        let new = |call: &ToolCall| !self.given.contains(call);
+        let new = |call: &ToolCall| !self.given.contains(call) && !self.left_out.contains(call);
         let lookup = |id: &&str| new(&ToolCall::LookupSource { node_id: (*id).to_owned() });
         let nodes: Vec<&str> = self.shown_ids().filter(lookup).collect();
         let detail = |id: &usize| new(&ToolCall::SubgraphSummary(Summary::Detail { subgraph_id: *id }));
@@ -90,38 +99,52 @@ impl<'a> Tools<'a> {
         (!forms.is_empty()).then(|| schema::any_of(forms))
     }
 
-    /// The result of a call as text; an invalid call results in an error text for the model.
-    pub async fn call(&mut self, value: &Value, session: &Session<'_>) -> Result<String> {
+    /// The result of a call; an invalid call results in an error text for the model.
+    pub async fn call(&mut self, value: &Value, session: &Session<'_>) -> Result<ToolResult> {
+        let told = |text: &str| Ok(ToolResult { text: format!("{value}: {text}"), call: None });
         let call: ToolCall = match serde_json::from_value(value.clone()) {
             Ok(call) => call,
-            Err(error) => return Ok(format!("{value}: error: this is no call of a tool ({error})")),
+            Err(error) => return told(&format!("error: this is no call of a tool ({error})")),
         };
         if self.given.contains(&call) {
-            return Ok(format!("{value}: you have this already, see above"));
+            return told("you have this already, see above");
+        }
+        if self.left_out.contains(&call) {
+            return told("error: there is no room for this");
         }
         let result = match &call {
             ToolCall::LookupSource { node_id } => self.lookup_source(node_id, session)?,
             ToolCall::SubgraphSummary(summary) => self.subgraph_summary(*summary, session).await?,
         };
-        Ok(match result {
-            Ok(result) => {
-                self.given.insert(call);
-                format!("{value}:\n{result}")
-            }
-            Err(complaint) => format!("{value}: error: {complaint}"),
-        })
+        match result {
+            Ok(result) => Ok(ToolResult { text: format!("{value}:\n{result}"), call: Some(call) }),
+            Err(complaint) => told(&format!("error: {complaint}")),
+        }
+    }
+
+    /// Records that the model receives a result, and the nodes that it names.
+    pub fn give(&mut self, result: ToolResult) {
+        let Some(call) = result.call else { return };
+        if let ToolCall::SubgraphSummary(Summary::Detail { subgraph_id }) = &call {
+            let nodes = self.communities[*subgraph_id].nodes(&self.graph).take(MAX_LISTED);
+            self.shown.extend(nodes.map(|node| node.id.clone()));
+        }
+        self.given.insert(call);
+    }
+
+    /// Records that there is no room for a result.
+    pub fn leave_out(&mut self, result: ToolResult) {
+        self.left_out.extend(result.call);
     }
 
     /// The passages of a node, those with a quote that was found first.
     fn lookup_source(&self, id: &str, session: &Session<'_>) -> Result<std::result::Result<String, String>> {
         let Some(node) = self.graph.node(id) else { return Ok(Err(self.unknown(id))) };
-        let mut sources: Vec<&Source> = node.sources.iter().collect();
-        if sources.is_empty() {
+        if node.sources.is_empty() {
             return Ok(Err(format!("{id} has no source")));
         }
-        sources.sort_by_key(|source| source.place.is_none());
-        let more = sources.len().saturating_sub(MAX_PASSAGES);
-        sources.truncate(MAX_PASSAGES);
+        let more = node.sources.len().saturating_sub(MAX_PASSAGES);
+        let sources = some_of(&node.sources);
         let hits = sources.iter().map(|source| HitRecord { page: source.block.0, score: 0.0 }).collect();
         session.trace.record(Event::Search { tool: "lookup_source".into(), queries: vec![id.to_owned()], hits })?;
         let mut passages: Vec<String> = Vec::new();
@@ -174,13 +197,28 @@ impl<'a> Tools<'a> {
         Ok(Ok(match summary {
             Summary::Index => index(reports, &self.communities),
             Summary::Detail { subgraph_id } => {
-                let community = &self.communities[subgraph_id];
-                self.shown.extend(community.nodes(&self.graph).take(MAX_LISTED).map(|node| node.id.clone()));
-                let names = community.names(&self.graph, MAX_LISTED);
+                let names = self.communities[subgraph_id].names(&self.graph, MAX_LISTED);
                 format!("{}\nnodes: {names}", reports[subgraph_id].text())
             }
         }))
     }
+}
+
+/// The sources that a lookup shows: those with a quote that was found first, of too many the oldest and the newest, since
+/// a description may come from either.
+fn some_of(sources: &[Source]) -> Vec<&Source> {
+    let (found, others): (Vec<&Source>, Vec<&Source>) = sources.iter().partition(|source| source.place.is_some());
+    let mut shown = both_ends(found, MAX_PASSAGES);
+    shown.extend(both_ends(others, MAX_PASSAGES - shown.len()));
+    shown
+}
+
+/// At most `most` items, from the beginning and from the end.
+fn both_ends<T>(mut items: Vec<T>, most: usize) -> Vec<T> {
+    if items.len() > most {
+        items.drain(most.div_ceil(2)..items.len() - most / 2);
+    }
+    items
 }
 
 /// A line for every subgraph.

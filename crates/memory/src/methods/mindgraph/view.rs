@@ -9,13 +9,20 @@ use crate::core::trace::Event;
 pub(super) struct View<'a> {
     pub text: String,
     /// The nodes that are shown: all, or the newest.
-    pub nodes: &'a [Node],
+    nodes: &'a [Node],
+    /// How many of them, the oldest, are shown without their contents.
+    without_content: usize,
 }
 
 impl<'a> View<'a> {
     /// The ids of those nodes.
     pub fn ids(&self) -> impl Iterator<Item = &'a str> + use<'a> {
         self.nodes.iter().map(|node| node.id.as_str())
+    }
+
+    /// True if the content of a node is shown.
+    pub fn describes(&self, id: &str) -> bool {
+        self.nodes[self.without_content..].iter().any(|node| node.id == id)
     }
 }
 
@@ -32,7 +39,7 @@ pub(super) fn view<'a>(
     let fits = |text: &str| session.prompt_tokens(&ask(text)) <= most_tokens;
     let whole = graph.to_string();
     if graph.nodes.is_empty() || fits(&whole) {
-        return Ok(View { text: whole, nodes: &graph.nodes });
+        return Ok(View { text: whole, nodes: &graph.nodes, without_content: 0 });
     }
     let lines = Lines::of(graph);
     // Leaves out as little as possible, by bisection between an amount that is too small and one that is enough.
@@ -52,7 +59,8 @@ pub(super) fn view<'a>(
         edges_left_out: cut.edges,
         nodes_left_out: cut.nodes,
     })?;
-    Ok(View { text: lines.text(&cut), nodes: &graph.nodes[cut.nodes..] })
+    let (text, nodes) = (lines.text(&cut), &graph.nodes[cut.nodes..]);
+    Ok(View { text, nodes, without_content: cut.contents - cut.nodes })
 }
 
 /// The lines of a graph.

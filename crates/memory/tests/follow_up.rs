@@ -1,0 +1,58 @@
+//! Rewriting a question of a conversation: how long a question and its rewrite may be.
+
+use calls::Scripted;
+use memory::{Event, Settings, Trace, Turn, standalone};
+use serde_json::json;
+
+use crate::scratch::{CONTEXT_TOKENS, block_on, calls_of, fallbacks, schema, session};
+
+const STEP: &str = "follow_up.rewrite";
+
+/// The question as it is understood after one turn, and the events.
+fn understood(question: &str, caller: &Scripted) -> (String, Vec<Event>) {
+    let trace = Trace::kept();
+    let session = session(caller, &calls::ScriptedEmbedder, &Settings::default(), &trace);
+    let turns = [Turn { question: "Who keeps the lamp?".into(), answer: "Ada Brook.".into() }];
+    let understood = block_on(standalone(question, &turns, &session)).expect("the script is whole");
+    (understood, trace.events())
+}
+
+fn saying(rewritten: &str) -> Scripted {
+    Scripted::new(CONTEXT_TOKENS).answer(STEP, json!({ "question": rewritten }).to_string())
+}
+
+fn of_words(count: usize) -> String {
+    format!("{}?", vec!["lamp"; count].join(" "))
+}
+
+#[test]
+fn a_rewrite_has_room_for_all_of_the_question_and_for_names() {
+    for question in ["When did she?".to_owned(), of_words(300)] {
+        let rewritten = question.replace('?', " of Ada Brook?");
+        let caller = saying(&rewritten);
+        assert_eq!(understood(&question, &caller).0, rewritten);
+        let call = &calls_of(STEP, &caller)[0];
+        assert_eq!(schema(call)["properties"]["question"]["maxLength"], question.len() + 200);
+        assert!(call.limits.max_output_tokens >= question.split(' ').count() + 100, "{:?}", call.limits);
+    }
+}
+
+#[test]
+fn a_rewrite_that_reaches_its_limit_is_not_used() {
+    let question = "When did she?";
+    let limit = question.len() + 200;
+    for (chars, is_used) in [(limit - 1, true), (limit, false)] {
+        let rewritten = "a".repeat(chars);
+        let (understood, events) = understood(question, &saying(&rewritten));
+        assert_eq!(understood, if is_used { &rewritten } else { question }, "{chars} characters");
+        assert_eq!(fallbacks(&events).len(), usize::from(!is_used));
+    }
+}
+
+#[test]
+fn a_question_that_is_too_long_for_a_reply_is_not_rewritten() {
+    let (question, caller) = (of_words(500), Scripted::new(CONTEXT_TOKENS));
+    let (understood, events) = understood(&question, &caller);
+    assert_eq!((understood, caller.steps()), (question, Vec::new()));
+    assert_eq!(fallbacks(&events), [(STEP, "a rewrite needs 601 tokens, and a reply may have 512")]);
+}
