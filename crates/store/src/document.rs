@@ -52,11 +52,15 @@ impl Document {
         in_words(self.path.rsplit(['/', '\\']).next().unwrap_or(&self.path))
     }
 
-    /// What it is searched by, beside its text: the folder and the name, as written and in words, and the title. Folders above
-    /// are those of the machine.
-    pub(crate) fn searched_name(&self) -> String {
+    /// Its path without the folders above its own, which are those of the machine.
+    pub fn short_path(&self) -> &str {
         let start = self.path.rmatch_indices(['/', '\\']).nth(1).map_or(0, |(at, _)| at + 1);
-        let path = &self.path[start..];
+        &self.path[start..]
+    }
+
+    /// What it is searched by, beside its text: the folder and the name, as written and in words, and the title.
+    pub(crate) fn searched_name(&self) -> String {
+        let path = self.short_path();
         [path, &in_words(path), &self.title].join("\n")
     }
 }

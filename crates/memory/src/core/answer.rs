@@ -94,7 +94,7 @@ pub(crate) fn whole_text(corpus: &Corpus, session: &Session<'_>) -> Result<Strin
     let shows_paths = shows_paths(Agent::Responder, corpus, session)?;
     let shown = |document: Document| {
         let text = corpus.document_text(document.id)?;
-        Ok(if shows_paths { format!("DOCUMENT {}\n\n{text}", document.path) } else { text })
+        Ok(if shows_paths { format!("DOCUMENT {}\n\n{text}", document.short_path()) } else { text })
     };
     Ok(corpus.documents()?.into_iter().map(shown).collect::<Result<Vec<_>>>()?.join("\n\n"))
 }

@@ -2,7 +2,7 @@
 //! session's heading, and the path of its document, by which a question may refer to it.
 
 use calls::Agent;
-use store::{Corpus, Passage, PassageId};
+use store::{Corpus, Document, Passage, PassageId};
 
 use crate::core::error::Result;
 use crate::core::profile::Profile;
@@ -13,16 +13,16 @@ pub(crate) fn dated(id: PassageId, corpus: &Corpus) -> Result<String> {
     after_origin(id, false, corpus)
 }
 
-/// The same, with the path of its document before the time.
+/// The same, with the folder and the name of its document before the time.
 pub(crate) fn dated_with_path(id: PassageId, corpus: &Corpus) -> Result<String> {
     after_origin(id, true, corpus)
 }
 
 fn after_origin(id: PassageId, with_path: bool, corpus: &Corpus) -> Result<String> {
     let (passage, text) = (corpus.passage(id)?, corpus.passage_text(id)?);
-    let path = if with_path { Some(corpus.document(passage.document)?.path) } else { None };
+    let document = if with_path { Some(corpus.document(passage.document)?) } else { None };
     let time = unstated(passage.meta.time.as_deref(), &text);
-    let origin: Vec<&str> = path.as_deref().into_iter().chain(time).collect();
+    let origin: Vec<&str> = document.iter().map(Document::short_path).chain(time).collect();
     Ok(if origin.is_empty() { text } else { format!("({}) {}", origin.join(", "), text.trim_start()) })
 }
 

@@ -106,17 +106,18 @@ fn bracketed<'a>(claim: &str, paths: &[&'a str]) -> Option<Attributed<'a>> {
     })
 }
 
-/// The documents whose path or file name a text begins with, the longest name counting, and the text behind it.
+/// The documents whose name a text begins with, with or without folders, the longest name counting, and the text behind it.
 fn named<'a, 'b>(text: &'b str, paths: &[&'a str]) -> Option<(Vec<&'a str>, &'b str)> {
     let bare = text.trim_start_matches(QUOTES);
     let is_quoted = bare.len() < text.len();
     let length = |path: &str| {
-        let file = path.rsplit(['/', '\\']).next().unwrap_or(path);
+        // With as many of its folders as the claim has.
+        let shorter = path.match_indices(['/', '\\']).map(|(at, _)| &path[at + 1..]);
         let is_here = |name: &&str| {
             let begins = bare.get(..name.len()).is_some_and(|start| start.eq_ignore_ascii_case(name));
             !name.is_empty() && begins && ends_name(&bare[name.len()..]) && (is_quoted || looks_like_file(name))
         };
-        [path, file].into_iter().filter(is_here).map(str::len).max().unwrap_or(0)
+        std::iter::once(path).chain(shorter).filter(is_here).map(str::len).max().unwrap_or(0)
     };
     let longest = paths.iter().map(|path| length(path)).max().filter(|longest| *longest > 0)?;
     let mut found: Vec<&str> = paths.iter().copied().filter(|path| length(path) == longest).collect();
@@ -154,7 +155,7 @@ fn without_article(text: &str) -> &str {
 mod tests {
     use super::attributed;
 
-    const PATHS: [&str; 6] = ["notes/may.md", "old/may.md", "notes/may.md.txt", "plan_b.docx", "memo", "Ann"];
+    const PATHS: [&str; 6] = ["/home/ann/notes/may.md", "old/may.md", "notes/may.md.txt", "plan_b.docx", "memo", "Ann"];
 
     fn check(claim: &str, rest: &str, paths: &[&str]) {
         let found = attributed(claim, &PATHS).unwrap_or_else(|| panic!("{claim}"));
@@ -163,7 +164,7 @@ mod tests {
 
     #[test]
     fn a_claim_is_read_without_the_source_that_it_names() {
-        let (may, plan) = (&["notes/may.md"][..], &["plan_b.docx"][..]);
+        let (may, plan) = (&["/home/ann/notes/may.md"][..], &["plan_b.docx"][..]);
         check("According to notes/may.md, Bob left.", "Bob left.", may);
         check("According to the file notes/may.md Bob left.", "Bob left.", may);
         check("In `plan_b.docx`, Bob left.", "Bob left.", plan);
@@ -171,6 +172,7 @@ mod tests {
         check("plan_b.docx: Bob left.", "Bob left.", plan);
         check("The file plan_b.docx states that Bob left.", "Bob left.", plan);
         check("Bob left (notes/may.md).", "Bob left.", may);
+        check("/home/ann/notes/may.md: Bob left.", "Bob left.", may);
         check("Bob left [source: notes/may.md, page 3].", "Bob left.", may);
         check("Bob left, as stated in \"plan_b.docx\".", "Bob left.", plan);
         check("Bob left. Source: plan_b.docx", "Bob left.", plan);
@@ -180,8 +182,8 @@ mod tests {
 
     #[test]
     fn several_documents_may_be_the_source() {
-        check("Bob left (may.md).", "Bob left.", &["notes/may.md", "old/may.md"]);
-        check("Bob left (notes/may.md, plan_b.docx).", "Bob left.", &["notes/may.md", "plan_b.docx"]);
+        check("Bob left (may.md).", "Bob left.", &["/home/ann/notes/may.md", "old/may.md"]);
+        check("Bob left (notes/may.md, plan_b.docx).", "Bob left.", &["/home/ann/notes/may.md", "plan_b.docx"]);
     }
 
     #[test]
