@@ -151,6 +151,33 @@ fn what_is_memorised_of_documents_is_kept() {
 }
 
 #[test]
+fn documents_that_are_gone_are_not_asked() {
+    let Some(home) = Home::new("docs-gone") else { return };
+    home.write("notes/a.md", "The harbour office sent a bill for the wick.\n");
+    home.write("notes/b.md", "The bill was of twelve crowns.\n");
+    home.write("notes/c.md", "The lamp was out for two hours.\n");
+    let ask = |code: i32, method: &[&str]| {
+        let said = home.run(&[&["ask", "What was the bill?", "--docs", "notes"], method].concat());
+        assert_eq!(said.code, code, "{}", said.err);
+        said
+    };
+    let rag = ["--method", "rag"];
+    assert!(ask(0, &rag).out.contains("notes/b.md"));
+    std::fs::remove_file(home.path("notes/b.md")).unwrap();
+    home.write("notes/c.md", "");
+    let said = ask(3, &rag);
+    assert!(said.err.starts_with("skipped notes/c.md: the file is empty\nremoved notes/b.md\n"), "{}", said.err);
+    assert!(!said.out.contains("notes/b.md") && !said.out.contains("twelve crowns"), "{}", said.out);
+    // What could not be read meanwhile was kept.
+    home.write("notes/c.md", "The lamp was out for two hours.\n");
+    let said = ask(0, &rag);
+    assert!(!said.err.contains("added ") && !said.err.contains("removed "), "{}", said.err);
+    std::fs::remove_file(home.path("notes/c.md")).unwrap();
+    let said = ask(0, &["--compare", "--methods", "direct"]);
+    assert!(said.err.contains("removed notes/c.md\n"), "{}", said.err);
+}
+
+#[test]
 fn the_method_is_chosen_for_the_model_and_the_text() {
     let Some(home) = Home::new("chosen") else { return };
     home.write("lamp.txt", "The lamp was out for two hours.\n");

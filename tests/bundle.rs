@@ -58,6 +58,23 @@ fn a_bundle_answers_without_anything_else() {
 }
 
 #[test]
+fn a_bundle_is_made_where_another_run_was_interrupted() {
+    let Some(home) = Home::new("bundle-again") else { return };
+    home.write("a.txt", "The wick burnt down in May 1921.\n");
+    home.get(&["ingest", "a.txt", "--corpus", "c", "--method", "direct"]);
+    for suffix in ["", ".packed", ".corpus", ".new", ".new-journal"] {
+        home.write(&format!("office.partial{suffix}"), "The wick");
+    }
+    home.write("office.partial.txt", "of the user");
+    let said = home.get(&["bundle", "--corpus", "c", "-o", "office"]);
+    assert!(said.starts_with("made office: "), "{said}");
+    let left = fs::read_dir(home.path("")).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut left: Vec<String> = left.filter(|name| name.starts_with("office")).collect();
+    left.sort();
+    assert_eq!(left, ["office", "office.partial.txt"]);
+}
+
+#[test]
 fn an_installed_memlocal_uses_the_contents_of_a_bundle() {
     let Some(home) = made("bundle-used") else { return };
     let bare = Home::bare("bundle-user");

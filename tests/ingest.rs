@@ -134,6 +134,10 @@ fn links_that_leave_the_folder_are_skipped_and_reported() {
         assert!(said.err.contains(&line), "{}", said.err);
     }
     assert_eq!((said.code, said.out.as_str()), (3, "links: 1 document, 1 page\n"));
+    symlink("nowhere", home.path("docs/broken.md")).unwrap();
+    home.write("docs/.gitignore", "secret\nbroken.*\n");
+    let said = home.run(&["ingest", "docs", "--corpus", "links", "--method", "direct", "--exclude", "b.*"]);
+    assert_eq!((said.code, said.err.as_str()), (0, ""), "links that are left out are no failed inputs");
 }
 
 #[test]
@@ -186,6 +190,47 @@ fn documents_of_files_that_are_gone_are_removed_on_request() {
     let said = home.run(&[&ingest[..], &["--delete"]].concat());
     assert_eq!(said.code, 1);
     assert!(home.get(&["corpus", "show", "gone"]).contains("a.md"));
+}
+
+#[test]
+fn the_last_documents_are_removed_on_request() {
+    let Some(home) = Home::new("last-gone") else { return };
+    home.write("docs/a.md", "The lamp was out.\n");
+    home.write("docs/b.md", "The lamp was lit.\n");
+    let ingest = ["ingest", "docs", "--corpus", "last", "--method", "direct", "--delete"];
+    assert_eq!(home.get(&ingest), "last: 2 documents, 2 pages\n");
+    std::fs::remove_file(home.path("docs/a.md")).unwrap();
+    home.write("docs/b.md", "");
+    let said = home.run(&ingest);
+    assert_eq!((said.code, said.out.as_str()), (3, "last: 1 document, 1 page\n"), "{}", said.err);
+    std::fs::remove_file(home.path("docs/b.md")).unwrap();
+    let said = home.run(&ingest);
+    assert_eq!((said.code, said.err.as_str()), (0, "removed docs/b.md\n"));
+    assert_eq!(said.out, "last: 0 documents, 0 pages\n");
+    let nothing = ["error: there are no documents in docs"];
+    home.run(&ingest).is_error(&nothing);
+    home.run(&["ingest", "docs", "--corpus", "none", "--method", "direct", "--delete"]).is_error(&nothing);
+    assert_eq!(home.run(&["corpus", "show", "none"]).code, 1, "no corpus was made");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn paths_that_are_not_utf_8_are_skipped_and_never_taken_for_gone() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+    let Some(home) = Home::new("not-utf-8") else { return };
+    let file = |name: &[u8]| home.path("docs").join(OsStr::from_bytes(name));
+    home.write("docs/a.md", "The lamp was out.\n");
+    home.write("docs/caf\u{fffd}.txt", "The lamp was lit.\n");
+    let ingest = ["ingest", "docs", "--corpus", "names", "--method", "direct", "--delete"];
+    assert_eq!(home.get(&ingest), "names: 2 documents, 2 pages\n");
+    std::fs::rename(home.path("docs/caf\u{fffd}.txt"), file(b"caf\xe9.txt")).unwrap();
+    std::fs::write(file(b"caf\xe8.txt"), "Another lamp was lit.\n").unwrap();
+    let said = home.run(&ingest);
+    let line = "skipped docs/caf\u{fffd}.txt: its path is not valid UTF-8; rename the file or its folder\n";
+    assert_eq!(said.err, line.repeat(2));
+    assert_eq!((said.code, said.out.as_str()), (3, "names: 2 documents, 2 pages\n"));
+    assert_eq!(home.get(&["corpus", "show", "names", "--text", "docs/caf\u{fffd}.txt"]), "The lamp was lit.\n");
 }
 
 #[cfg(unix)]

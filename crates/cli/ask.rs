@@ -17,7 +17,8 @@ use store::Corpora;
 
 use crate::answer::{print_piece, print_rest};
 use crate::args::Ask;
-use crate::documents::{Documents, fill, prepare_corpus};
+use crate::documents::{Documents, prepare_corpus};
+use crate::gone::fill_exactly;
 use crate::ingest::{open, trace};
 use crate::{compare, explain, settings};
 
@@ -65,7 +66,7 @@ pub fn run(ask: &Ask, global: &GlobalFlags) -> Result<ExitCode> {
         on_text,
     };
     if !docs.is_empty() {
-        fill(&mut open(&corpora, &name)?, &mut documents, &session)?;
+        fill_exactly(&mut open(&corpora, &name)?, &mut documents, &session)?;
     }
     let choice = choose(&corpora.open(&name)?, &session)?;
     if let Some(Choice { method, .. }) = choice {

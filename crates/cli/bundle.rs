@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -32,14 +33,18 @@ pub fn run(args: &Args, global: &GlobalFlags) -> Result<ExitCode> {
         return Err(refusal(format!("{} exists already", output.display()), "choose another name, or remove it"));
     }
     let partial = with_suffix(output, ".partial");
+    // A run that was interrupted leaves its files, among them a copy of a corpus.
+    for file in files_of_making(&partial) {
+        remove_if_there(&file).with_context(|| format!("cannot remove {}", file.display()))?;
+    }
     let made = Making { args, global, partial: &partial }.run().and_then(|bundle| {
         fs::rename(&partial, output).with_context(|| format!("cannot make {}", output.display()))?;
         Ok(bundle)
     });
     let Ok(bundle) = &made else {
-        // Only what is there of them.
-        for suffix in ["", ".packed", ".corpus"] {
-            let _ = fs::remove_file(with_suffix(&partial, suffix));
+        for file in files_of_making(&partial) {
+            // The first error is the one to report.
+            let _ = remove_if_there(&file);
         }
         return Err(made.map(drop).unwrap_err());
     };
@@ -220,6 +225,21 @@ fn row(entry: &Entry, is_sound: bool) -> Vec<String> {
         entry.blake3.clone(),
         state.to_owned(),
     ]
+}
+
+/// The files of a bundle that is being made: itself, packed weights, and the copy of a corpus, which `SQLite` writes under
+/// another name first.
+fn files_of_making(partial: &Path) -> impl Iterator<Item = PathBuf> {
+    ["", ".packed", ".corpus", ".new", ".new-journal", ".new-wal", ".new-shm"]
+        .into_iter()
+        .map(move |suffix| with_suffix(partial, suffix))
+}
+
+fn remove_if_there(file: &Path) -> io::Result<()> {
+    match fs::remove_file(file) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
+    }
 }
 
 fn with_suffix(path: &Path, suffix: &str) -> PathBuf {

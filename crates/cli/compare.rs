@@ -12,7 +12,8 @@ use serde_json::{Value, json};
 use store::Writer;
 
 use crate::args::Ask;
-use crate::documents::{Documents, fill};
+use crate::documents::{Documents, prepare_corpus};
+use crate::gone::fill_exactly;
 use crate::settings;
 
 /// The result of a method, and its elapsed time: its calls run concurrently.
@@ -60,7 +61,11 @@ fn answer(
     let (caller, embedder) = (backend.caller(), &backend.engine);
     let tenant = TenantId::LOCAL;
     let session = Session { caller, embedder, settings, trace: &trace, workflow, tenant, priority, on_text: None };
-    fill(writer, documents, &session)?;
+    if ask.documents.docs.is_empty() {
+        prepare_corpus(writer, &session)?;
+    } else {
+        fill_exactly(writer, documents, &session)?;
+    }
     wait_for(memory::ask(&ask.question, writer, &session))
 }
 

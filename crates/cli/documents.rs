@@ -1,7 +1,8 @@
 //! The documents of files and folders, and a corpus that is filled with them.
 
 use std::collections::{HashSet, VecDeque};
-use std::path::PathBuf;
+use std::fmt::Display;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use launch::eprintln;
@@ -19,6 +20,8 @@ pub struct Documents {
     /// Documents that were opened and not yet returned: a file of conversations holds several.
     queue: VecDeque<Document>,
     skipped: usize,
+    /// The absolute paths of files and folders that could not be read.
+    pub failed: Vec<PathBuf>,
     /// The absolute paths of the files that were read, and the paths of their documents.
     pub read: HashSet<String>,
     pub paths: HashSet<String>,
@@ -61,11 +64,23 @@ impl Documents {
     /// The same for files that are selected.
     pub fn select(paths: &[PathBuf], selection: &Selection) -> Result<Documents> {
         let mut documents = Self::list(paths, selection);
-        documents.read_on();
-        match (documents.queue.is_empty() && !paths.is_empty(), documents.skipped) {
-            (false, _) => Ok(documents),
-            (true, 0) => anyhow::bail!("there are no documents in {}", listed(paths)),
-            (true, _) => anyhow::bail!("none of the inputs could be read"),
+        if paths.is_empty() || documents.has_next() {
+            return Ok(documents);
+        }
+        Err(documents.none_in(paths))
+    }
+
+    /// Whether there is another document. If there is none, all files were tried.
+    pub fn has_next(&mut self) -> bool {
+        self.read_on();
+        !self.queue.is_empty()
+    }
+
+    /// The error where no file under `paths` could be read.
+    pub fn none_in(&self, paths: &[PathBuf]) -> anyhow::Error {
+        match self.skipped {
+            0 => anyhow::anyhow!("there are no documents in {}", listed(paths)),
+            _ => anyhow::anyhow!("none of the inputs could be read"),
         }
     }
 
@@ -75,6 +90,7 @@ impl Documents {
         found.errors.iter().for_each(|error| eprintln!("skipped {error}"));
         let mut documents = Self::of(found.files);
         documents.skipped = found.errors.len();
+        documents.failed = found.errors.iter().map(|error| absolute(&error.path)).collect();
         for entry in &found.skipped {
             let path = entry.path.display();
             match entry.reason {
@@ -97,6 +113,7 @@ impl Documents {
             files: files.into_iter(),
             queue: VecDeque::new(),
             skipped: 0,
+            failed: Vec::new(),
             read: HashSet::new(),
             paths: HashSet::new(),
         }
@@ -115,9 +132,14 @@ impl Documents {
         {
             // A document is identified by its absolute path, independent of the working directory.
             let path = absolute(&file);
+            let Some(name) = path.to_str() else {
+                // Several such paths would be one when they are written in UTF-8.
+                self.skip(&file, "its path is not valid UTF-8; rename the file or its folder");
+                continue;
+            };
             match sources::open(&path, &options) {
                 Ok(opened) => {
-                    self.read.insert(path.to_string_lossy().into_owned());
+                    self.read.insert(name.to_owned());
                     match opened {
                         Opened::Text(text) => self.queue.push_back(Document::Text(text)),
                         Opened::Sources(read) => self.queue.extend(read.into_iter().map(Document::Source)),
@@ -125,11 +147,16 @@ impl Documents {
                     self.paths.extend(self.queue.iter().map(|document| document.path().to_owned()));
                 }
                 Err(error) => {
-                    eprintln!("skipped {}: {}", file.display(), error.cause);
-                    self.skipped += 1;
+                    self.skip(&file, error.cause);
+                    self.failed.push(path);
                 }
             }
         }
+    }
+
+    fn skip(&mut self, file: &Path, why: impl Display) {
+        eprintln!("skipped {}: {why}", file.display());
+        self.skipped += 1;
     }
 }
 
@@ -148,6 +175,12 @@ fn listed(paths: &[PathBuf]) -> String {
 
 /// Stores documents in a corpus and prepares it for the session's method, with progress bars.
 pub fn fill(writer: &mut Writer, documents: &mut Documents, session: &Session<'_>) -> Result<()> {
+    put(writer, documents, session)?;
+    prepare_corpus(writer, session)
+}
+
+/// Stores documents in a corpus.
+pub fn put(writer: &mut Writer, documents: &mut Documents, session: &Session<'_>) -> Result<()> {
     for document in documents {
         let added = match &document {
             Document::Text(text) => add_text(text, writer, session)?,
@@ -162,7 +195,7 @@ pub fn fill(writer: &mut Writer, documents: &mut Documents, session: &Session<'_
         let encoding = document.encoding().map_or_else(String::new, |encoding| format!(", decoded from {encoding}"));
         eprintln!("{what} {} ({}{encoding})", shown(document.path()), counted(added.pages, "page"));
     }
-    prepare_corpus(writer, session)
+    Ok(())
 }
 
 /// Prepares the corpus for the session's method, with progress bars.

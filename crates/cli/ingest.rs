@@ -16,6 +16,7 @@ use store::{Corpora, Writer};
 
 use crate::args::Ingest;
 use crate::documents::{Documents, fill, print_content};
+use crate::gone::remove_gone;
 use crate::{settings, watch};
 
 pub fn run(ingest: &Ingest, global: &GlobalFlags) -> Result<ExitCode> {
@@ -23,11 +24,14 @@ pub fn run(ingest: &Ingest, global: &GlobalFlags) -> Result<ExitCode> {
     let corpora = home::corpora(global)?;
     let name = &ingest.corpus;
     let selection = Selection::new(&ingest.include, &ingest.exclude)?;
-    let mut documents = if ingest.watch {
+    let mut documents = if ingest.watch || ingest.delete {
         Documents::list(&ingest.paths, &selection)
     } else {
         Documents::select(&ingest.paths, &selection)?
     };
+    if ingest.delete && !ingest.watch && !documents.has_next() {
+        return remove_only(ingest, &corpora, &documents);
+    }
     // What changes while the files are read for the first time is read again.
     let seen = ingest.watch.then(|| Watch::new(&ingest.paths, selection));
     let mut writer = if ingest.paths.is_empty() { corpora.open_writer(name)? } else { open(&corpora, name)? };
@@ -46,7 +50,7 @@ pub fn run(ingest: &Ingest, global: &GlobalFlags) -> Result<ExitCode> {
     let had_adapter = reader_of(&writer).exists();
     fill(&mut writer, &mut documents, &session)?;
     if ingest.delete {
-        watch::remove_gone(&mut writer, &ingest.paths, &documents)?;
+        remove_gone(&mut writer, &ingest.paths, &documents)?;
     }
     watch::report_deleted_adapter(had_adapter, &writer);
     print_content(&writer)?;
@@ -54,6 +58,21 @@ pub fn run(ingest: &Ingest, global: &GlobalFlags) -> Result<ExitCode> {
     if let Some(seen) = seen {
         watch::follow(seen, ingest, &corpora, &session)?;
     }
+    Ok(skipped_some(documents.skipped()))
+}
+
+/// Removes documents where no file could be read, which needs no model.
+fn remove_only(ingest: &Ingest, corpora: &Corpora, documents: &Documents) -> Result<ExitCode> {
+    let mut writer = match corpora.open_writer(&ingest.corpus) {
+        Err(store::Error::UnknownCorpus { .. }) => return Err(documents.none_in(&ingest.paths)),
+        opened => opened?,
+    };
+    let had_adapter = reader_of(&writer).exists();
+    if remove_gone(&mut writer, &ingest.paths, documents)? == 0 {
+        return Err(documents.none_in(&ingest.paths));
+    }
+    watch::report_deleted_adapter(had_adapter, &writer);
+    print_content(&writer)?;
     Ok(skipped_some(documents.skipped()))
 }
 

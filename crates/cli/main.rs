@@ -10,6 +10,7 @@ mod corpus;
 mod doctor;
 mod documents;
 mod explain;
+mod gone;
 mod ingest;
 mod method_options;
 mod methods;

@@ -151,12 +151,17 @@ impl Search<'_> {
         path.strip_prefix(&self.given).map_or_else(|_| path.to_owned(), |below| self.root.join(below))
     }
 
-    /// Why an entry is not selected.
-    fn left_out(&self, path: &Path, is_folder: bool) -> Option<SkipReason> {
+    /// Whether the `.gitignore` files say that an entry is not to be read.
+    fn ignores(&self, path: &Path, is_folder: bool) -> bool {
         let place = self.place(path);
         // The innermost file that mentions the entry decides.
         let mut matches = self.ignores.iter().rev().map(|file| file.matched(&place, is_folder));
-        if matches!(matches.find(|found| !found.is_none()), Some(Match::Ignore(_))) {
+        matches!(matches.find(|found| !found.is_none()), Some(Match::Ignore(_)))
+    }
+
+    /// Why an entry is not selected.
+    fn left_out(&self, path: &Path, is_folder: bool) -> Option<SkipReason> {
+        if self.ignores(path, is_folder) {
             return Some(SkipReason::Ignored);
         }
         let below = path.strip_prefix(&self.given).unwrap_or(path);
@@ -169,12 +174,19 @@ impl Search<'_> {
         if hidden {
             return self.skip(path, SkipReason::Hidden);
         }
-        if self.leaves(path) {
-            return self.skip(path, SkipReason::LinkOutside);
+        let meta = fs::metadata(path);
+        let is_folder = meta.as_ref().is_ok_and(fs::Metadata::is_dir);
+        if let Some(reason) = self.left_out(path, is_folder) {
+            return self.skip(path, reason);
         }
-        match fs::metadata(path) {
+        let leaves = self.leaves(path);
+        // To git a link is a file. A pattern for folders means a link to a folder too, which may not be there now.
+        if (leaves || meta.is_err()) && self.ignores(path, !is_folder) {
+            return self.skip(path, SkipReason::Ignored);
+        }
+        match meta {
+            _ if leaves => self.skip(path, SkipReason::LinkOutside),
             Err(error) => self.found.errors.push(Cause::Io(error).at(path)),
-            Ok(meta) if let Some(reason) = self.left_out(path, meta.is_dir()) => self.skip(path, reason),
             Ok(meta) if meta.is_dir() => self.folder(path),
             Ok(_) if Kind::of(path).is_none() => self.skip(path, SkipReason::UnknownKind),
             Ok(_) if is_beside_chats(path) => self.skip(path, SkipReason::NoMessages),

@@ -104,6 +104,35 @@ fn links_that_leave_the_given_folder_are_skipped_and_reported() {
 
 #[cfg(unix)]
 #[test]
+fn links_that_are_left_out_are_not_reported_wherever_they_lead() {
+    use std::os::unix::fs::symlink;
+    let root = tree(&["a/1.md", "out/2.md"]);
+    for name in ["a/result", "a/bazel-out", "a/kept"] {
+        symlink(root.path().join("out"), root.path().join(name)).unwrap();
+    }
+    symlink("../out/2.md", root.path().join("a/2.md")).unwrap();
+    for name in ["a/result-lib", "a/bazel-bin.md", "a/broken.txt"] {
+        symlink("nowhere", root.path().join(name)).unwrap();
+    }
+    fs::write(root.path().join("a/.gitignore"), "result*\n").unwrap();
+    let check = |exclude: &str, ignored: &str, excluded: &str| {
+        let selection = Selection::new(&["*.md".to_owned()], &[exclude.to_owned()]).unwrap();
+        let found = find_selected(&[root.path().join("a")], &selection);
+        assert_eq!(names(&root, &found.files), "a/1.md");
+        assert_eq!(skipped(&root, &found, SkipReason::Ignored), ignored);
+        assert_eq!(skipped(&root, &found, SkipReason::Excluded), excluded);
+        // The file and the folder could hold what is included.
+        assert_eq!(skipped(&root, &found, SkipReason::LinkOutside), "a/2.md a/kept");
+        assert!(found.errors.is_empty(), "{:?}", found.errors);
+    };
+    check("bazel-*", "a/result a/result-lib", "a/bazel-bin.md a/bazel-out a/broken.txt");
+    // Patterns for folders, and patterns that are taken back for folders: to git a link is a file.
+    fs::write(root.path().join("a/.gitignore"), "bazel-*/\n*.txt\nresult*\n!result*/\n").unwrap();
+    check("none", "a/bazel-bin.md a/bazel-out a/broken.txt a/result a/result-lib", "");
+}
+
+#[cfg(unix)]
+#[test]
 fn a_pipe_is_neither_opened_nor_waited_for() {
     use std::process::Command;
     let root = tree(&["a/1.md"]);
