@@ -140,6 +140,15 @@ fn a_corpus_with_too_few_questions_is_not_trained_on() {
 }
 
 #[test]
+fn too_little_memory_is_refused_before_questions_are_written() {
+    let Some(home) = ingested("train-memory", &TEXTS) else { return };
+    let little = home.run(&[&TRAIN[..], &["--memory", "100MiB"]].concat());
+    assert_eq!((little.code, little.out.as_str()), (1, ""), "{little:?}");
+    assert!(little.err.starts_with("error: training this model needs "), "{little:?}");
+    assert!(little.err.contains(" of memory; 100.00 MiB are allowed\nhint: "), "{little:?}");
+}
+
+#[test]
 fn without_a_terminal_training_needs_yes() {
     let home = Home::bare("train-yes");
     home.run(&["train", "--corpus", "pell"]).is_error(&[

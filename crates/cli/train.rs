@@ -1,6 +1,7 @@
 //! `memlocal train`: makes the reader of a model better at one corpus. Writes questions, trains an adapter on them, and keeps
 //! it only if held-out questions are answered better.
 
+mod limit;
 mod work;
 
 use std::io::{IsTerminal, Write, stderr, stdin};
@@ -20,10 +21,13 @@ use launch::{Backend, eprintln, home, memory_budget, typed_model, wait_for};
 use memory::study::{Example, Scores, Study, score_reader};
 use memory::{Session, Settings, Trace};
 use models::adapter::Adapter;
+use models::fetch::{Resolved, resolve};
+use models::manifest::FileSpec;
 use serde_json::json;
 use store::{Corpora, Corpus};
 
 use crate::args::Train;
+use limit::Limit;
 use work::{BATCH, Cost, EPOCHS, TrainConfig, Work};
 
 /// Fewer questions are too few to learn from.
@@ -121,6 +125,7 @@ impl<'a> Training<'a> {
         if study.proposed() < MIN_QUESTIONS {
             return Err(too_few(study.proposed(), "spans of the documents can be answers"));
         }
+        self.config(None)?.check()?;
         let began = Instant::now();
         self.advance(&mut study, |study| study.kept() < TIMED, |_| ())?;
         if study.kept() > 0 {
@@ -206,6 +211,8 @@ impl<'a> Training<'a> {
             start: self.start.as_deref(),
             steps,
             seed: self.options.seed,
+            limit: Limit::now(self.options.memory, self.global),
+            stated: stated_digests(&self.options.models.model)?,
         })
     }
 
@@ -225,6 +232,14 @@ impl<'a> Training<'a> {
         let models = ModelFlags { adapters: vec![flag], ..self.options.models.clone() };
         Backend::start(&models, &EndpointFlags::default(), false, self.global)
     }
+}
+
+/// The digests that the manifest of a model states for its files, if it states all.
+fn stated_digests(model: &str) -> Result<Option<String>> {
+    let Resolved::Known(choice) = resolve(model)? else { return Ok(None) };
+    let digest = |file: &FileSpec| file.sha256.as_ref().map(|digest| format!("{} {digest}", file.name));
+    let digests: Option<Vec<String>> = choice.variant.files.iter().map(digest).collect();
+    Ok(digests.map(|digests| digests.join("; ")))
 }
 
 fn session<'a>(backend: &'a Backend, trace: &'a Trace, seed: u64) -> Session<'a> {

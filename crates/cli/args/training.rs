@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use launch::flags::{ModelFlags, at_least_one};
+use launch::flags::{ModelFlags, at_least_one, bytes};
 
 #[derive(Debug, clap::Args)]
 pub struct Train {
@@ -24,6 +24,10 @@ pub struct Train {
     /// Keep the adapter even if it answers the held-out examples no better
     #[arg(long)]
     pub keep: bool,
+    /// Memory that training may take, such as 12GiB or 16GB, at most what is free [default: three quarters of what is free, at
+    /// most 4 GiB]
+    #[arg(long, value_name = "SIZE", value_parser = bytes)]
+    pub memory: Option<u64>,
     /// Do not ask for confirmation; needed where there is no terminal to ask at
     #[arg(long)]
     pub yes: bool,

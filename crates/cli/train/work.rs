@@ -5,17 +5,21 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use ::train::base::Base;
+use ::train::base::{Base, digest};
+use ::train::error::{THREADS, TrainError};
 use ::train::lessons::Supervised;
+use ::train::memory::{Plan, parameters};
 use ::train::optimiser::{Decay, Settings};
 use ::train::run::{ADAPTER, Options};
 use anyhow::{Context, Result};
 use launch::corpus_adapter::configuration;
 use launch::failure::refusal;
-use launch::memory_budget::free_bytes;
+use models::Checkpoint;
 use models::adapter::{Adapter, Projection};
 use serde_json::Value;
 use store::{Corpus, private};
+
+use super::limit::Limit;
 
 /// Groups of examples of a step: examples with the same text are a group.
 pub(super) const BATCH: usize = 8;
@@ -37,10 +41,6 @@ const LONGEST: usize = 1024;
 /// Tokens that go through the network together.
 const PASS_TOKENS: usize = 2048;
 
-/// The memory that a run may take; a machine with less free memory gives three quarters of it. With less, activations are
-/// computed twice.
-const MEMORY: usize = 4 << 30;
-
 const CHECKPOINT_EVERY: Duration = Duration::from_secs(30);
 
 /// How an adapter is trained.
@@ -53,6 +53,9 @@ pub(super) struct TrainConfig<'a> {
     /// Without them every example is seen [`EPOCHS`] times.
     pub steps: Option<usize>,
     pub seed: u64,
+    pub limit: Limit,
+    /// Digests of the model's files, if its manifest states them.
+    pub stated: Option<String>,
 }
 
 /// What a step takes.
@@ -145,8 +148,9 @@ impl Work {
 
     /// Trains on the examples, from the last checkpoint if there is one.
     pub fn train(&self, config: &TrainConfig<'_>, say: &mut dyn FnMut(&str)) -> Result<()> {
-        config.run(&self.folder.join("data.jsonl"), &self.folder.join("run"), say)?;
-        Ok(())
+        let folder = self.folder.join("run");
+        let ended = config.run(&self.folder.join("data.jsonl"), &folder, say);
+        ended.map(drop).map_err(|error| explained(error, &folder))
     }
 
     /// Puts the trained adapter to a place, instead of an older one; only its owner may read it.
@@ -169,12 +173,33 @@ impl Work {
 }
 
 impl TrainConfig<'_> {
+    /// # Errors
+    /// If training needs more memory than is allowed.
+    pub fn check(&self) -> Result<()> {
+        self.open().map(drop)
+    }
+
+    /// The model, not loaded yet, if there is memory to train it.
+    fn open(&self) -> Result<Checkpoint> {
+        let (rank, _) = self.shape()?;
+        let checkpoint = Base::open(&self.model)?;
+        let spec = &checkpoint.spec;
+        self.limit.check(Plan::least(spec, parameters(spec, rank as usize, &Projection::ALL), PASS_TOKENS))?;
+        Ok(checkpoint)
+    }
+
+    /// Rank and alpha.
+    fn shape(&self) -> Result<(u64, f64)> {
+        self.start.map_or(Ok(RANK), shape_of)
+    }
+
     /// Trains on the examples of a file, from the last checkpoint in the folder if there is one. The cost is that of a run
     /// without a checkpoint.
     fn run(&self, data: &Path, folder: &Path, say: &mut dyn FnMut(&str)) -> Result<Cost> {
-        let (rank, alpha) = self.start.map_or(Ok(RANK), shape_of)?;
-        let base = Base::load(&self.model, LONGEST, None)?;
-        let start = self.start.map(|path| base.start_from(path, rank as usize, alpha as f32)).transpose()?;
+        let (rank, alpha) = self.shape()?;
+        let base = Base::of(self.open()?, LONGEST, None)?;
+        let start_from = |path| base.start_from(path, rank as usize, alpha as f32, &Projection::ALL);
+        let start = self.start.map(start_from).transpose()?;
         let training = base.reader().read(data)?;
         if training.too_long > 0 {
             say(&format!("{} examples are left out as longer than {LONGEST} tokens", training.too_long));
@@ -185,13 +210,14 @@ impl TrainConfig<'_> {
         let options = Options {
             folder: folder.to_owned(),
             base: self.base.clone(),
+            base_digest: self.stated.clone().map_or_else(|| digest(&self.model), Ok)?,
             seed: self.seed,
             rank: rank as usize,
             alpha: alpha as f32,
             targets: Projection::ALL.to_vec(),
             start,
             optimiser,
-            memory: free_bytes().map_or(MEMORY, |free| MEMORY.min(free as usize / 4 * 3)),
+            memory: self.limit.bytes(),
             checkpoint_every: CHECKPOINT_EVERY,
             evaluate_every: usize::MAX,
             stop_after: None,
@@ -202,6 +228,19 @@ impl TrainConfig<'_> {
         let step = began.elapsed().div_f64(steps as f64);
         Ok(Cost { step, memory_bytes: outcome.memory_bytes })
     }
+}
+
+/// An error of training with a hint; `folder` holds the checkpoint.
+fn explained(error: anyhow::Error, folder: &Path) -> anyhow::Error {
+    let Some(known) = error.downcast_ref::<TrainError>() else { return error };
+    let begin_again = || format!("to begin the training again with the same questions, remove {}", folder.display());
+    let hint = match (known, known.hint()) {
+        (TrainError::OtherRun { what, .. }, Some(hint)) if what == THREADS => format!("{hint}; {}", begin_again()),
+        (TrainError::OtherRun { .. }, _) => begin_again(),
+        (_, Some(hint)) => hint.to_owned(),
+        (_, None) => return error,
+    };
+    refusal(known.to_string(), hint)
 }
 
 /// Rank and alpha of an adapter in PEFT's format.

@@ -20,6 +20,7 @@ pub(crate) struct Layer {
     pub qkv: Frozen,
     /// Norms of the query and key heads, `[D]` each.
     pub qk_norm: Option<(Tensor, Tensor)>,
+    /// Latest tokens that it attends to, where sequences can be longer.
     pub window: Option<usize>,
     pub output: Frozen,
     pub ffn_norm: Tensor,
@@ -69,8 +70,14 @@ impl Frozen {
 }
 
 impl Layer {
-    /// Block `index` of a checkpoint.
-    pub fn load(spec: &DecoderSpec, weights: &Weights, index: usize, device: &Device) -> Result<Layer> {
+    /// Block `index` of a checkpoint, for sequences of up to `positions` tokens.
+    pub fn load(
+        spec: &DecoderSpec,
+        weights: &Weights,
+        index: usize,
+        positions: usize,
+        device: &Device,
+    ) -> Result<Layer> {
         // Projections with the same input are stacked on each other.
         let stack = |projections: &[Projection]| -> Result<Frozen> {
             let (mut matrix, mut bias, mut width) = (Vec::new(), Vec::new(), 0);
@@ -97,7 +104,7 @@ impl Layer {
             attention_norm: norms.attention,
             qkv: stack(&[Projection::Query, Projection::Key, Projection::Value])?,
             qk_norm: norms.heads,
-            window: spec.window_of(index),
+            window: spec.window_of(index).filter(|window| *window < positions),
             output: stack(&[Projection::Output])?,
             ffn_norm: norms.feed_forward,
             gate_up: stack(&[Projection::Gate, Projection::Up])?,

@@ -71,14 +71,11 @@ impl Lora {
         mut uniform: impl FnMut() -> f32,
     ) -> Result<Lora> {
         let rank = settings.rank;
-        Lora::build(spec, settings, device, |_, projection| {
-            let (rows, cols) = projection.shape(spec);
-            let bound = 1.0 / (cols as f32).sqrt();
-            ((0..rank * cols).map(|_| uniform() * bound).collect(), vec![0.0; rows * rank])
-        })
+        Lora::build(spec, settings, device, |_, projection| fresh(spec, projection, rank, &mut uniform))
     }
 
-    /// An adapter with given matrices; modules that it lacks start without effect (A and B zero).
+    /// An adapter with given matrices; modules that it lacks are as in [`Lora::new`], so they have no effect at the start and
+    /// can be trained. Modules outside the targets are left out.
     ///
     /// # Errors
     /// If the device refuses the variables.
@@ -87,14 +84,12 @@ impl Lora {
         settings: LoraSettings,
         adapter: &Adapter,
         device: &Device,
+        mut uniform: impl FnMut() -> f32,
     ) -> Result<Lora> {
         let rank = settings.rank;
-        Lora::build(spec, settings, device, |layer, projection| {
-            if let Some(module) = adapter.modules.get(&(layer, projection)) {
-                return (module.a.clone(), module.b.clone());
-            }
-            let (rows, cols) = projection.shape(spec);
-            (vec![0.0; rank * cols], vec![0.0; rows * rank])
+        Lora::build(spec, settings, device, |layer, projection| match adapter.modules.get(&(layer, projection)) {
+            Some(module) => (module.a.clone(), module.b.clone()),
+            None => fresh(spec, projection, rank, &mut uniform),
         })
     }
 
@@ -164,6 +159,18 @@ impl Lora {
         }
         Ok(Adapter { modules })
     }
+}
+
+/// A and B of a module that changes nothing yet.
+fn fresh(
+    spec: &DecoderSpec,
+    projection: Projection,
+    rank: usize,
+    uniform: &mut impl FnMut() -> f32,
+) -> (Vec<f32>, Vec<f32>) {
+    let (rows, cols) = projection.shape(spec);
+    let bound = 1.0 / (cols as f32).sqrt();
+    ((0..rank * cols).map(|_| uniform() * bound).collect(), vec![0.0; rows * rank])
 }
 
 impl LoraLayer {

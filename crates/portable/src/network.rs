@@ -57,9 +57,10 @@ impl Network {
             Ok(Tensor::from_vec(weights.values(name, &[spec.vocab, spec.hidden])?, shape, device)?)
         };
         let rope = rope_table(&spec.rope, spec.heads.dim, positions);
+        let layer = |layer| Layer::load(spec, weights, layer, positions, device);
         Ok(Network {
             embedding: table("model.embed_tokens.weight")?,
-            layers: (0..spec.layers).map(|layer| Layer::load(spec, weights, layer, device)).collect::<Result<_>>()?,
+            layers: (0..spec.layers).map(layer).collect::<Result<_>>()?,
             norm: vector("model.norm.weight")?,
             head: (!spec.tied).then(|| table("lm_head.weight")).transpose()?,
             angles: plain::angles(&rope, spec.heads.dim, device)?,
@@ -182,7 +183,9 @@ impl Network {
         }
         let branched = sequences.iter().any(|sequence| !sequence.branches.is_empty());
         if branched && self.layers.iter().any(|layer| layer.window.is_some()) {
-            return refused("sequences with branches, and the model has sliding windows".into());
+            let reason =
+                "sequences with branches, and the model has sliding windows that are shorter than sequences may be";
+            return refused(reason.into());
         }
         let (heads, epsilon) = (self.spec.heads, self.spec.norm_epsilon);
         Ok(Surroundings { heads, epsilon, rope: &self.rope, sequences, rows })

@@ -146,6 +146,22 @@ fn gradients_of_fused_blocks_are_those_of_candle() {
 }
 
 #[test]
+fn a_window_that_no_sequence_can_reach_is_ignored() {
+    let (spec, weights, tokens) = open("qwen2_window");
+    let window = spec.window.as_ref().unwrap().tokens;
+    let load = |spec: &DecoderSpec, positions| Network::load(spec, &weights, positions, &Device::Cpu).unwrap();
+    let (tokens, lora) = (&tokens[..13 + window], lora(&spec, &Projection::ALL));
+    let unlimited = DecoderSpec { window: None, ..spec.clone() };
+    assert_eq!(
+        gradients(&load(&spec, window), &lora, tokens, 1, true),
+        gradients(&load(&unlimited, window), &lora, tokens, 1, true)
+    );
+    let longer = load(&spec, window + 1);
+    let error = longer.hidden(tokens, &sequences(tokens.len(), true), None).unwrap_err().to_string();
+    assert!(error.contains("branches") && error.contains("sliding windows"), "{error}");
+}
+
+#[test]
 fn gradients_are_those_of_finite_differences() {
     const STEP: f32 = 1e-2;
     let (spec, weights, tokens) = open("qwen3");

@@ -2,6 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
+/// The setting of a run that is the number of its threads.
+pub const THREADS: &str = "number of threads";
+
+/// The setting of a run that is a digest of its tokenised examples.
+pub const TOKENS: &str = "tokens of the examples";
+
 /// An error of a training run.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -18,9 +24,15 @@ pub enum TrainError {
     /// The settings contradict each other.
     #[error("{0}")]
     Settings(String),
+    /// The adapter to start from changes projections that are not trained.
+    #[error("{} also changes projections that are not trained: {projections}", path.display())]
+    Untrained { path: PathBuf, projections: String },
+    /// The run needs more memory than it may take, in bytes.
+    #[error("passes of {tokens} tokens need at least {} MiB; {} MiB are allowed", needed.div_ceil(1 << 20), allowed >> 20)]
+    Memory { tokens: usize, needed: usize, allowed: usize },
     /// The folder holds a run with other settings.
-    #[error("{} belongs to another run: {what} differs", path.display())]
-    OtherRun { path: PathBuf, what: String },
+    #[error("{} belongs to another run: {}", path.display(), difference(what, before, now))]
+    OtherRun { path: PathBuf, what: String, before: String, now: String },
     /// A checkpoint is damaged.
     #[error("{} is no usable checkpoint: {reason}", path.display())]
     Checkpoint { path: PathBuf, reason: String },
@@ -48,11 +60,28 @@ impl TrainError {
             TrainError::Data { .. } => Some(
                 "a line is {\"messages\": [{\"role\", \"content\"}, ...]} that ends with an assistant's turn, or {\"prompt\", \"completion\"}",
             ),
+            TrainError::Untrained { .. } => Some("name them in --targets too, or start from another adapter"),
+            TrainError::Memory { .. } => Some("allow more with --memory, or train a smaller model"),
+            TrainError::OtherRun { what, .. } if what == THREADS => {
+                Some("resume with the number of threads before: --threads")
+            }
+            TrainError::OtherRun { what, .. } if what == TOKENS => Some(
+                "the chat template or the tokenizer makes other tokens of the same data (some templates write today's date): give the run another folder",
+            ),
             TrainError::OtherRun { .. } => Some("give the run another folder, or the settings and data it began with"),
             TrainError::Diverged { .. } => Some("lower the learning rate; the last checkpoint is kept"),
             TrainError::Checkpoint { .. } => Some("remove the file to begin again"),
             _ => None,
         }
+    }
+}
+
+/// What differs between two runs; both values where they are short.
+fn difference(what: &str, before: &str, now: &str) -> String {
+    const SHORT: usize = 24;
+    match before.len().max(now.len()) {
+        0..=SHORT => format!("{what} differs ({before} before, {now} now)"),
+        _ => format!("{what} differs"),
     }
 }
 

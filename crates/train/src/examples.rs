@@ -60,6 +60,19 @@ impl Examples {
     }
 }
 
+/// A digest of tokenised examples. Prompts are rendered again at every start of a run, and a chat template may write the date.
+pub(crate) fn digest<'a>(examples: impl IntoIterator<Item = &'a Example>) -> String {
+    let mut hasher = blake3::Hasher::new();
+    for Example { tokens, answer, weight } in examples {
+        [tokens.len(), answer.start, answer.end].iter().for_each(|number| {
+            hasher.update(&(*number as u64).to_le_bytes());
+        });
+        hasher.update(&weight.to_le_bytes());
+        hasher.update(&tokens.iter().flat_map(|token| token.to_le_bytes()).collect::<Vec<u8>>());
+    }
+    hasher.finalize().to_hex().to_string()
+}
+
 /// The conversion of text to tokens.
 #[derive(Debug)]
 pub struct Reader<'a> {

@@ -3,8 +3,8 @@
 use portable::{Lora, Network};
 
 use crate::batch::{chosen, passes, tokens_of};
-use crate::error::Result;
-use crate::examples::{Example, Examples};
+use crate::error::{Result, TOKENS};
+use crate::examples::{Example, Examples, digest};
 use crate::gradient::accumulate;
 
 /// A network with the adapter in training.
@@ -58,6 +58,7 @@ impl Lessons for Supervised<'_> {
         let Supervised { training, batch, pass_tokens, .. } = self;
         [
             ("data", training.digest.clone()),
+            (TOKENS, digest(&training.examples)),
             ("examples", training.examples.len().to_string()),
             ("batch", batch.to_string()),
             ("tokens of a pass", pass_tokens.to_string()),

@@ -1,6 +1,14 @@
 //! The memory of a run, computed before it starts.
 
 use models::DecoderSpec;
+use models::adapter::Projection;
+
+/// The trainable weights of an adapter.
+pub fn parameters(spec: &DecoderSpec, rank: usize, targets: &[Projection]) -> usize {
+    let shapes = Projection::ALL.iter().filter(|projection| targets.contains(projection));
+    let sides = shapes.map(|projection| projection.shape(spec)).map(|(rows, cols)| rows + cols);
+    spec.layers * rank * sides.sum::<usize>()
+}
 
 /// Bytes of the parts of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,6 +45,11 @@ impl Plan {
         let pass = FLOAT * tokens * hidden * (spec.layers + 4) + 3 * block + FLOAT * LOGIT_ROWS * spec.vocab;
         let kept = limit.checked_sub(base + adapter + pass)? / block.max(1);
         Some(Plan { base, adapter, pass, block, kept: kept.min(spec.layers), layers: spec.layers })
+    }
+
+    /// The bytes that passes of `tokens` tokens need at least: without stored activations.
+    pub fn least(spec: &DecoderSpec, parameters: usize, tokens: usize) -> usize {
+        Plan::new(spec, parameters, tokens, usize::MAX).map_or(usize::MAX, |plan| Plan { kept: 0, ..plan }.bytes())
     }
 
     /// The total.

@@ -9,7 +9,7 @@ use portable::Lora;
 use random::Random;
 
 use crate::batch::chosen;
-use crate::error::{Result, TrainError};
+use crate::error::{Result, TOKENS, TrainError};
 use crate::examples::{Example, Line, Message, Reader, json_lines};
 use crate::lessons::{Learned, Learner, Lessons};
 use crate::policy::{Policy, SampledBy, Update, advantages};
@@ -114,6 +114,7 @@ impl Lessons for Reinforcement<'_> {
         let Reinforcement { tasks, batch, samples, reply_tokens, pass_tokens, policy, .. } = self;
         [
             ("data", tasks.digest.clone()),
+            (TOKENS, tasks.token_digest()),
             ("tasks", tasks.tasks.len().to_string()),
             ("sampling", self.sampling.clone()),
             ("batch", batch.to_string()),
@@ -157,6 +158,18 @@ impl Lessons for Reinforcement<'_> {
             replies: count,
         };
         update.learn(&groups, rewarded / count as f32, sums)
+    }
+}
+
+impl Tasks {
+    /// A digest of the tokens of all prompts.
+    fn token_digest(&self) -> String {
+        let mut hasher = blake3::Hasher::new();
+        for Task { tokens, .. } in &self.tasks {
+            hasher.update(&(tokens.len() as u64).to_le_bytes());
+            hasher.update(&tokens.iter().flat_map(|token| token.to_le_bytes()).collect::<Vec<u8>>());
+        }
+        hasher.finalize().to_hex().to_string()
     }
 }
 

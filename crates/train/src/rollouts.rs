@@ -12,8 +12,8 @@ use portable::Lora;
 use serde::Deserialize;
 
 use crate::batch::chosen;
-use crate::error::{Result, TrainError};
-use crate::examples::{Example, Reader, json_lines};
+use crate::error::{Result, TOKENS, TrainError};
+use crate::examples::{Example, Reader, digest, json_lines};
 use crate::lessons::{Learned, Learner, Lessons};
 use crate::policy::{Policy, SampledBy, Update, advantages};
 
@@ -124,6 +124,7 @@ impl Lessons for Offline<'_> {
         let Offline { rollouts, batch, pass_tokens, policy, .. } = self;
         [
             ("data", rollouts.digest.clone()),
+            (TOKENS, digest(&rollouts.examples)),
             ("calls", rollouts.examples.len().to_string()),
             ("batch", batch.to_string()),
             ("tokens of a pass", pass_tokens.to_string()),

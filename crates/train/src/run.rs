@@ -9,7 +9,7 @@ use random::Random;
 
 use crate::batch::{Pass, passes};
 use crate::curve::{self, Row};
-use crate::error::{Result, TrainError, io};
+use crate::error::{Result, THREADS, TrainError, io};
 use crate::examples::Examples;
 use crate::gradient::{score, zeros};
 use crate::lessons::{Learned, Learner, Lessons};
@@ -27,6 +27,8 @@ pub struct Options {
     pub folder: PathBuf,
     /// Name of the base model, for the adapter's configuration.
     pub base: String,
+    /// A digest of the base model's files, such as [`crate::base::digest`].
+    pub base_digest: String,
     pub seed: u64,
     pub rank: usize,
     pub alpha: f32,
@@ -109,20 +111,17 @@ impl<'a> Run<'a> {
         std::fs::create_dir_all(&options.folder).map_err(io(&options.folder))?;
         let settings = LoraSettings { rank: options.rank, alpha: options.alpha, targets: options.targets.clone() };
         let mut random = Random::named(options.seed, "adapter");
+        let uniform = || (random.unit() * 2.0 - 1.0) as f32;
         let lora = match &options.start {
-            Some(adapter) => Lora::from_adapter(network.spec(), settings, adapter, network.device())?,
-            None => Lora::new(network.spec(), settings, network.device(), || (random.unit() * 2.0 - 1.0) as f32)?,
+            Some(adapter) => Lora::from_adapter(network.spec(), settings, adapter, network.device(), uniform)?,
+            None => Lora::new(network.spec(), settings, network.device(), uniform)?,
         };
         let mut optimiser = AdamW::new(options.optimiser, &lora.variables())?;
         let parameters: usize = optimiser.parameters.iter().map(|parameter| parameter.value.len()).sum();
         let tokens = lessons.pass_tokens();
         let plan = Plan::new(network.spec(), parameters, tokens, options.memory).ok_or_else(|| {
-            let needed = Plan::new(network.spec(), parameters, tokens, usize::MAX)
-                .map_or(0, |plan| Plan { kept: 0, ..plan }.bytes() >> 20);
-            TrainError::Settings(format!(
-                "passes of {tokens} tokens need at least {needed} MiB; {} MiB are allowed",
-                options.memory >> 20
-            ))
+            let needed = Plan::least(network.spec(), parameters, tokens);
+            TrainError::Memory { tokens, needed, allowed: options.memory }
         })?;
         say(&format!("{parameters} trainable weights; memory {plan}"));
         let mut position =
@@ -214,10 +213,11 @@ impl<'a> Run<'a> {
 
 /// The inputs that determine the result of a run.
 fn settings_of(options: &Options, network: &Network, lessons: &dyn Lessons) -> Vec<(String, String)> {
-    let Options { base, seed, rank, alpha, targets, start, optimiser, .. } = options;
+    let Options { base, base_digest, seed, rank, alpha, targets, start, optimiser, .. } = options;
     let mut settings = lessons.settings();
     let of_run = [
         ("base model", base.clone()),
+        ("content of the base model", base_digest.clone()),
         ("seed", seed.to_string()),
         ("rank", rank.to_string()),
         ("alpha", alpha.to_string()),
@@ -225,15 +225,14 @@ fn settings_of(options: &Options, network: &Network, lessons: &dyn Lessons) -> V
         ("targets", format!("{targets:?}")),
         ("arithmetic", format!("{:?}", network.arithmetic())),
         ("optimiser", format!("{optimiser:?}")),
+        (THREADS, kernels::pool::threads().to_string()),
     ];
     settings.extend(of_run.map(|(name, value)| (name.to_owned(), value)));
     settings
 }
 
 fn compare(folder: &Path, before: &[(String, String)], now: &[(String, String)]) -> Result<()> {
-    let differs = now.iter().find(|setting| !before.contains(setting));
-    match differs {
-        Some((what, _)) => Err(TrainError::OtherRun { path: folder.to_owned(), what: what.clone() }),
-        None => Ok(()),
-    }
+    let Some((what, now)) = now.iter().find(|setting| !before.contains(setting)) else { return Ok(()) };
+    let before = before.iter().find(|(name, _)| name == what).map_or("unknown", |(_, value)| value).to_owned();
+    Err(TrainError::OtherRun { path: folder.to_owned(), what: what.clone(), before, now: now.clone() })
 }

@@ -1,5 +1,5 @@
 //! `memlocal-train run` killed at random moments: every checkpoint is whole, none is lost, and the end is that of an
-//! undisturbed run. `cargo xtask crash` is the long form.
+//! undisturbed run. `cargo xtask crash` is the long form. A run is not resumed with anything else that its result depends on.
 
 use std::env;
 use std::fs;
@@ -8,6 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use models::adapter::{Adapter, Projection};
 use safetensors::SafeTensors;
 use serde_json::{Value, json};
 use train::curve;
@@ -41,17 +42,24 @@ fn prepare(folder: &Path) {
 }
 
 /// Begins a run, or resumes it; it writes a checkpoint after almost every step.
-fn start(folder: &Path, out: &str) -> Child {
+fn start(folder: &Path, out: &str, more: &[&str]) -> Child {
     let steps = STEPS.to_string();
     let words = ["run", "--model", "model", "--base", "tiny", "--data", "data.jsonl", "--batch", "2", "--rank", "2"];
     let mut command = Command::new(env!("CARGO_BIN_EXE_memlocal-train"));
     command.current_dir(folder).args(words).args(["--steps", &steps, "--longest", "64", "--checkpoint-every", "1us"]);
-    command.args(["--out", out]).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
+    command.args(["--out", out]).args(more).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
 fn finish(child: Child) {
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// What a run that fails writes.
+fn refused(child: Child) -> String {
+    let output = child.wait_with_output().unwrap();
+    assert!(!output.status.success());
+    String::from_utf8(output.stderr).unwrap()
 }
 
 /// The completed steps in the checkpoint of a run, which must be whole.
@@ -74,7 +82,7 @@ fn a_killed_run_loses_no_checkpoint_and_ends_as_an_undisturbed_one() {
     let folder = place.path();
     prepare(folder);
     let begun = Instant::now();
-    finish(start(folder, "whole"));
+    finish(start(folder, "whole", &[]));
     let whole = begun.elapsed();
     let adapter = |name: &str| fs::read(folder.join(name).join("adapter/adapter_model.safetensors")).unwrap();
     let losses =
@@ -87,7 +95,7 @@ fn a_killed_run_loses_no_checkpoint_and_ends_as_an_undisturbed_one() {
         let name = format!("run{rounds}");
         loop {
             let before = checkpoint(&folder.join(&name));
-            let mut child = start(folder, &name);
+            let mut child = start(folder, &name, &[]);
             sleep(Duration::from_micros(random.below(u64::try_from(whole.as_micros()).unwrap() * 6 / 5)));
             if child.try_wait().unwrap().is_some() {
                 finish(child);
@@ -105,4 +113,38 @@ fn a_killed_run_loses_no_checkpoint_and_ends_as_an_undisturbed_one() {
         rounds += 1;
     }
     println!("killed {killed} times in {rounds} runs, {on_the_way} times between two checkpoints, seed {seed}");
+}
+
+#[test]
+fn a_run_is_resumed_only_with_its_number_of_threads_and_its_base() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path();
+    prepare(folder);
+    finish(start(folder, "run", &["--threads", "1"]));
+    let error = refused(start(folder, "run", &["--threads", "2"]));
+    assert!(error.contains("another run: number of threads differs (1 before, 2 now)\n"), "{error}");
+    assert!(error.ends_with("hint: resume with the number of threads before: --threads\n"), "{error}");
+    finish(start(folder, "run", &["--threads", "1"]));
+    let config = folder.join("model/config.json");
+    fs::write(&config, fs::read_to_string(&config).unwrap() + "\n").unwrap();
+    let error = refused(start(folder, "run", &["--threads", "1"]));
+    assert!(error.contains("another run: content of the base model differs\n"), "{error}");
+}
+
+#[test]
+fn projections_that_the_start_lacks_are_trained_and_others_of_the_start_are_refused() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path();
+    prepare(folder);
+    finish(start(folder, "first", &["--targets", "q_proj,up_proj"]));
+    let error = refused(start(folder, "second", &["--start", "first/adapter", "--targets", "q_proj,v_proj"]));
+    assert!(error.contains("first/adapter also changes projections that are not trained: up_proj\n"), "{error}");
+    assert!(error.contains("hint: name them in --targets too"), "{error}");
+    finish(start(folder, "third", &["--start", "first/adapter"]));
+    let adapter = Adapter::open(&folder.join("third/adapter")).unwrap();
+    for ((layer, projection), module) in &adapter.modules {
+        let moved = [&module.a, &module.b].map(|values| values.iter().any(|value| *value != 0.0));
+        assert_eq!(moved, [true; 2], "{} of layer {layer}", projection.name());
+    }
+    assert_eq!(adapter.modules.len() % Projection::ALL.len(), 0);
 }

@@ -81,6 +81,7 @@ fn options(folder: &Path, steps: usize) -> Options {
     Options {
         folder: folder.to_owned(),
         base: "tiny".into(),
+        base_digest: "tiny".into(),
         seed: 5,
         rank,
         alpha,

@@ -10,9 +10,11 @@ use portable::{Arithmetic, Lora, LoraSettings, Network};
 use safetensors::SafeTensors;
 use serde_json::Value;
 use train::batch::Pass;
+use train::error::TOKENS;
 use train::examples::{Example, Examples};
 use train::gradient::{accumulate, score, zeros};
 use train::lessons::Supervised;
+use train::memory::parameters;
 use train::optimiser::{AdamW, Decay, Settings};
 use train::run::{Options, train};
 use train::{TrainError, curve, state};
@@ -38,7 +40,7 @@ fn by_peft(spec: &DecoderSpec) -> (Lora, Pass, Value) {
     let adapter = Adapter::open(&golden("lora")).unwrap();
     adapter.check(spec).unwrap();
     let settings = LoraSettings { rank: 2, alpha: 4.0, targets: Projection::ALL.to_vec() };
-    let lora = Lora::from_adapter(spec, settings, &adapter, &Device::Cpu).unwrap();
+    let lora = Lora::from_adapter(spec, settings, &adapter, &Device::Cpu, || 0.0).unwrap();
     let loss = read(&golden("lora/loss.json"));
     let number = |value: &Value| value.as_u64().unwrap() as usize;
     let tokens = loss["ids"].as_array().unwrap().iter().map(|id| number(id) as u32).collect();
@@ -145,6 +147,7 @@ fn options(folder: &Path, steps: usize) -> Options {
     Options {
         folder: folder.to_owned(),
         base: "tiny".into(),
+        base_digest: "tiny".into(),
         seed: 3,
         rank: 4,
         alpha: 8.0,
@@ -175,7 +178,7 @@ fn eight_examples_are_learnt_by_heart() {
     // The saved adapter equals the trained one.
     let adapter = Adapter::open(&folder.path().join("adapter")).unwrap();
     let settings = LoraSettings { rank: 4, alpha: 8.0, targets: Projection::ALL.to_vec() };
-    let lora = Lora::from_adapter(&spec, settings, &adapter, &Device::Cpu).unwrap();
+    let lora = Lora::from_adapter(&spec, settings, &adapter, &Device::Cpu, || 0.0).unwrap();
     let pass = Pass::new(&data.examples.chunks(1).collect::<Vec<_>>());
     assert!(score(&network, Some(&lora), &pass).unwrap().iter().all(|scored| scored.is_first));
     assert!(!score(&network, None, &pass).unwrap().iter().all(|scored| scored.is_first));
@@ -208,8 +211,40 @@ fn a_run_with_other_settings_and_a_damaged_checkpoint_are_refused() {
     run(&options(folder.path(), 2)).unwrap();
     let error = run(&Options { seed: 4, ..options(folder.path(), 2) }).unwrap_err();
     assert!(matches!(&error, TrainError::OtherRun { what, .. } if what == "seed") && error.hint().is_some(), "{error}");
+    let error = run(&Options { base_digest: "other".into(), ..options(folder.path(), 2) }).unwrap_err();
+    let said = "belongs to another run: content of the base model differs (tiny before, other now)";
+    assert!(error.to_string().ends_with(said), "{error}");
     std::fs::write(folder.path().join(state::FILE), b"nonsense").unwrap();
     assert!(matches!(run(&options(folder.path(), 2)), Err(TrainError::Checkpoint { .. })));
+}
+
+#[test]
+fn a_run_whose_data_have_other_tokens_now_is_refused() {
+    let (_, network) = network("llama");
+    let folder = tempfile::tempdir().unwrap();
+    let options = options(folder.path(), 2);
+    let run = |data: &Examples| train(&network, &mut lessons(data, 8, 3), None, &options, &mut |_| {});
+    run(&eight()).unwrap();
+    // As by a template that writes the date: the file is the same.
+    let mut data = eight();
+    data.examples[5].tokens[2] += 1;
+    let error = run(&data).unwrap_err();
+    assert!(matches!(&error, TrainError::OtherRun { what, .. } if what == TOKENS), "{error}");
+    assert!(error.hint().unwrap().contains("chat template"), "{error}");
+    assert_eq!(run(&eight()).unwrap().steps, 2);
+}
+
+#[test]
+fn the_weights_of_an_adapter_are_counted_from_the_spec() {
+    for name in ["llama", "qwen3"] {
+        let (spec, network) = network(name);
+        for targets in [&Projection::ALL[..], &[Projection::Value, Projection::Down]] {
+            let settings = LoraSettings { rank: 3, alpha: 6.0, targets: targets.to_vec() };
+            let lora = Lora::new(&spec, settings, network.device(), || 0.5).unwrap();
+            let counted: usize = lora.variables().iter().map(|variable| variable.elem_count()).sum();
+            assert_eq!(parameters(&spec, 3, targets), counted, "{name}");
+        }
+    }
 }
 
 #[test]
@@ -217,6 +252,8 @@ fn too_little_memory_is_said_before_anything_is_computed() {
     let (_, network) = network("llama");
     let folder = tempfile::tempdir().unwrap();
     let (data, options) = (eight(), Options { memory: 1 << 10, ..options(folder.path(), 2) });
-    let error = train(&network, &mut lessons(&data, 8, 3), None, &options, &mut |_| {}).unwrap_err().to_string();
+    let error = train(&network, &mut lessons(&data, 8, 3), None, &options, &mut |_| {}).unwrap_err();
+    assert!(error.hint().unwrap().contains("--memory"), "{error}");
+    let error = error.to_string();
     assert!(error.contains("need at least") && error.contains("MiB"), "{error}");
 }

@@ -1,6 +1,6 @@
 //! An answer with a verdict on each of its claims, and the citations that follow from them.
 
-use super::attribution::{Attributed, attributed};
+use super::attribution::attributed;
 use super::candidates::Place;
 use super::choose::ShortAnswer;
 use super::claims::{Claim, SUBJECTS, claims, is_fragment};
@@ -28,15 +28,12 @@ pub fn check(question: &str, answer: &str, evidence: &[&str], checks: Checks<'_>
     let mut leading: Option<(usize, Vec<&str>)> = None;
     let mut verdict = |claim: &Claim| {
         let (word, rest) = without_yes_or_no(&claim.text);
-        let (rest, paths) = match attributed(rest, checks.paths) {
-            Some(Attributed { claim: rest, paths, leads }) => {
-                leading = leads.then(|| (claim.sentence, paths.clone()));
-                (rest, Some(paths))
-            }
-            None => {
-                let of_sentence = leading.as_ref().filter(|(sentence, _)| *sentence == claim.sentence);
-                (rest.to_owned(), of_sentence.map(|(_, paths)| paths.clone()))
-            }
+        let (rest, paths) = if let Some(named) = attributed(rest, checks.paths) {
+            leading = named.leads.then(|| (claim.sentence, named.paths.clone()));
+            (named.claim, Some(named.paths))
+        } else {
+            let of_sentence = leading.as_ref().filter(|(sentence, _)| *sentence == claim.sentence);
+            (rest.to_owned(), of_sentence.map(|(_, paths)| paths.clone()))
         };
         let Some(paths) = paths else { return verdict(asked, word, &rest, evidence, checks) };
         // Texts keep their numbers, by which places refer to them.

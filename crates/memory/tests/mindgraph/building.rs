@@ -272,7 +272,7 @@ fn a_description_that_the_builder_was_not_shown_is_added_to() {
         r#"{"operations":[{"op":"edit_node","id":"ada_brook","content":"Sells the lamp.","src":"She married"}]}"#;
     let add = r#"{"operations":[{"op":"add_node","id":"ada_brook","type":"entity","content":"Sells the lamp.","src":"She married"}]}"#;
     let only = format!(r#"{{"operations":[{married}]}}"#);
-    let with = |others: &str| others.replace("[", &format!("[{married},"));
+    let with = |others: &str| others.replace('[', &format!("[{married},"));
     let added = "Keeper at Pell, married Tom Reed in 1911. Sells the lamp.";
     // Shown with its content, without it, and not at all.
     let cases = [

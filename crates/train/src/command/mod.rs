@@ -4,6 +4,7 @@ pub(crate) mod data;
 pub(crate) mod reinforce;
 pub(crate) mod run;
 
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use clap::{Args, ValueEnum};
 use models::adapter::{Adapter, Projection};
 use portable::Arithmetic;
 use train::TrainError;
-use train::base::Base;
+use train::base::{Base, digest};
 use train::examples::Examples;
 use train::lessons::Lessons;
 use train::optimiser::{Decay, Settings};
@@ -65,6 +66,9 @@ pub(crate) struct TrainArgs {
     /// Memory that the run may take, in MiB; with less, activations are computed twice.
     #[arg(long, default_value_t = 6144)]
     memory: usize,
+    /// Compute threads; a run resumes only with the number that it began with [default: one for each core].
+    #[arg(long)]
+    threads: Option<NonZeroUsize>,
     /// Time between checkpoints.
     #[arg(long, default_value = "5m", value_parser = humantime::parse_duration)]
     checkpoint_every: Duration,
@@ -95,9 +99,14 @@ pub(crate) struct Loaded {
 impl TrainArgs {
     /// Loads the base model and the adapter to start from.
     pub fn load(&self) -> anyhow::Result<Loaded> {
+        if let Some(threads) = self.threads {
+            kernels::pool::set_threads(threads);
+        }
+        let targets = self.targets()?;
         let base = Base::load(&self.model, self.longest, self.precision.map(Precision::arithmetic))
             .with_context(|| format!("cannot load {}", self.model.display()))?;
-        let start = self.start.as_ref().map(|path| base.start_from(path, self.rank, self.alpha)).transpose()?;
+        let start_from = |path: &PathBuf| base.start_from(path, self.rank, self.alpha, &targets);
+        let start = self.start.as_ref().map(start_from).transpose()?;
         Ok(Loaded { base, start })
     }
 
@@ -123,6 +132,7 @@ impl TrainArgs {
         let options = Options {
             folder: self.out.clone(),
             base: self.base.clone(),
+            base_digest: digest(&self.model)?,
             seed: self.seed,
             rank: self.rank,
             alpha: self.alpha,

@@ -134,7 +134,9 @@ impl ReinforceArgs {
     fn reference(&self, loaded: &Loaded) -> Result<Option<Lora>, TrainError> {
         let training = &self.training;
         let settings = LoraSettings { rank: training.rank, alpha: training.alpha, targets: training.targets()? };
-        let frozen = |adapter| Lora::from_adapter(loaded.base.network.spec(), settings.clone(), adapter, &Device::Cpu);
+        // Modules that the adapter lacks have no effect, whatever their A: it may be zero, since they are not trained.
+        let frozen =
+            |adapter| Lora::from_adapter(loaded.base.network.spec(), settings.clone(), adapter, &Device::Cpu, || 0.0);
         Ok(loaded.start.as_ref().map(frozen).transpose()?)
     }
 }
