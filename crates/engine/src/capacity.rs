@@ -71,7 +71,7 @@ impl Config {
     }
 }
 
-/// Keys and values of one token in `kv`, of models whose tokens take so many bytes in half precision.
+/// The bytes of one token's keys and values in `kv`, given the bytes that each model needs for them in half precision.
 #[cfg(any(feature = "cuda", test))]
 fn bytes_per_token(halves_per_token: impl Iterator<Item = u64>, kv: KvPrecision) -> u64 {
     halves_per_token.map(|halves| kv.bytes(halves)).sum()

@@ -226,7 +226,7 @@ mod tests {
         let evidence = ["Ann moved in May.", "Bob moved in June.", "Eve moved in July."];
         let check = |paths: [&str; 3], answer: &str, texts: &[Option<usize>]| {
             let checks = Checks { paths: &paths, ..Checks::default() };
-            let found = check("Did anybody move?", answer, &evidence, checks).into_iter().map(|checked| {
+            let found = check("Did Ann or Bob move?", answer, &evidence, checks).into_iter().map(|checked| {
                 let Verdict::Supported(place) = checked.verdict else { return None };
                 assert_eq!(&answer[checked.claim.start..checked.claim.end], checked.claim.text);
                 Some(place.text)
