@@ -70,14 +70,18 @@ pub fn parse<A: FromArgMatches>(command: Command, sections: Sections) -> Result<
         }
         None => command,
     };
-    Ok(parse_without_file(command))
+    Ok(parsed(command))
 }
 
 /// Parses the command line alone, without the config file.
 pub fn parse_without_file<A: FromArgMatches>(command: Command) -> A {
     let given = Given::of(&command, std::env::args_os());
-    let known = without_overridden_variables(command, &given);
-    let parsed = known.clone().try_get_matches().and_then(|matches| A::from_arg_matches(&matches));
+    parsed(without_overridden_variables(command, &given))
+}
+
+fn parsed<A: FromArgMatches>(command: Command) -> A {
+    let known = command.clone();
+    let parsed = command.try_get_matches().and_then(|matches| A::from_arg_matches(&matches));
     parsed.unwrap_or_else(|error| exit_with_usage(error, &known))
 }
 

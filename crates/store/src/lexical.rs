@@ -35,8 +35,8 @@ impl Default for Bm25 {
     }
 }
 
-/// The weight of the score of a document's name beside the score of a passage's text. With the weight 1 the names of `SciFact`
-/// (`memlocal-bench retrieval --tools bm25-fields,bm25-named`) lower nDCG@10.
+/// The weight of the score of a document's name beside the score of a passage's text. nDCG@10 on `SciFact` is 0.685 with it
+/// (`bm25-named` of `memlocal-bench retrieval`), and 0.666 with the weight 1 (`bm25-fields`).
 const NAME_WEIGHT: f64 = 0.5;
 
 /// An inverted index over a set of passages.

@@ -26,8 +26,8 @@ fn after_origin(id: PassageId, with_path: bool, corpus: &Corpus) -> Result<Strin
     Ok(if origin.is_empty() { text } else { format!("({}) {}", origin.join(", "), text.trim_start()) })
 }
 
-/// Whether an agent is shown the paths of documents: not with one document, and not in the small profile, where they
-/// distract.
+/// Whether an agent is shown the paths of documents: not with one document, and not in the small profile, whose prompts have
+/// the name of a document as a heading.
 pub(crate) fn shows_paths(agent: Agent, corpus: &Corpus, session: &Session<'_>) -> Result<bool> {
     Ok(session.profile(agent) == Profile::Paper && corpus.has_several_documents()?)
 }
