@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use calls::{Call, CallError, Scripted, reading};
+use calls::{Agent, Call, CallError, Scripted, Tokens, reading};
 use memory::comorag::{Comorag, Knowledge, Options};
 use memory::{Event, MemoryError, Profile, Settings};
 use sources::Source;
@@ -424,6 +424,41 @@ fn evidence_is_chosen_by_rank_and_shown_in_order() {
 }
 
 #[test]
+fn evidence_from_several_documents_is_shown_with_their_paths() {
+    let names = ["DETAIL_ARTICLE", "SUMMARY_BY_SEMANTIC", "SUMMARY_BY_EPISODIC"];
+    let first_shown = |count: usize, settings: &Settings| -> Vec<String> {
+        let run = Run::of(count, settings, nothing_changed);
+        let tokens = |text: &str| Scripted::new(CONTEXT_TOKENS).count_tokens(Agent::Responder, text);
+        let budgets: Vec<usize> = run
+            .asked
+            .events
+            .iter()
+            .filter_map(|event| match event {
+                Event::Evidence { budget_tokens, .. } => Some(*budget_tokens),
+                _ => None,
+            })
+            .take(names.len())
+            .collect();
+        let encoded: Vec<String> = run.of_step("comorag.encode").map(|call| input(call, "CONTENT")).collect();
+        let Some(call) = run.of_step("comorag.answer").next() else { return encoded };
+        let shown = names.map(|name| input(call, name));
+        assert_eq!(shown[..], encoded[..names.len()], "both agents read the same");
+        assert!(shown.iter().zip(budgets).all(|(text, budget)| tokens(text) <= budget), "{shown:?}");
+        encoded
+    };
+    let shown = first_shown(MANY, &settings(&[]));
+    for piece in shown.iter().flat_map(|text| text.split("\n\n")) {
+        let (number, rest) = piece[1..].split_once(".txt) ").unwrap_or_else(|| panic!("no path in {piece}"));
+        let who = char::from(b'a' + number.parse::<u8>().expect("a number")).to_string().repeat(4);
+        assert!(rest.starts_with(&who), "{piece}");
+    }
+    let small = Settings { profile: Some(Profile::Small), ..settings(&[]) };
+    for (count, settings) in [(1, settings(&[])), (MANY, small)] {
+        assert!(first_shown(count, &settings).iter().all(|text| !text.contains(".txt")));
+    }
+}
+
+#[test]
 fn evidence_of_the_pool_is_not_retrieved_again() {
     let run = Run::of(MANY, &settings(&[]), nothing_changed);
     let mut held: BTreeMap<&str, BTreeSet<i64>> = BTreeMap::new();
@@ -451,7 +486,7 @@ fn evidence_of_the_pool_is_not_retrieved_again() {
 
 #[test]
 fn later_attempts_see_cues_and_what_was_put_together() {
-    let options = Options { context_tokens: 2000, max_cycles: 2, ..settings(&[]).options() };
+    let options = Options { context_tokens: 3400, max_cycles: 2, ..settings(&[]).options() };
     let settings = settings(&[]).with_options(options);
     let run = Run::of(40, &settings, nothing_changed);
     let calls: Vec<&Call> = run.of_step("comorag.answer").collect();

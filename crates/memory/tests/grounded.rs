@@ -34,16 +34,28 @@ fn story() -> Scratch {
     scratch
 }
 
-/// Four pages about a lighthouse.
+/// A page each about a lighthouse.
+const LIGHTHOUSE: [&str; 4] = [
+    "The keeper Ada Brook lit the lamp of the lighthouse every evening at six.",
+    "In November a storm broke the harbour wall near Pell.",
+    "Ada Brook married the boat builder Tom Reed in 1911.",
+    "The new lamp was bought in Paris for 900 crowns.",
+];
+
 fn lighthouse() -> Scratch {
-    let pages = [
-        "The keeper Ada Brook lit the lamp of the lighthouse every evening at six.",
-        "In November a storm broke the harbour wall near Pell.",
-        "Ada Brook married the boat builder Tom Reed in 1911.",
-        "The new lamp was bought in Paris for 900 crowns.",
-    ];
+    about_the_lighthouse(&LIGHTHOUSE)
+}
+
+/// The same on pages that are long enough to be blocks of their own.
+fn lighthouse_in_blocks() -> Scratch {
+    let rest = " Gulls cried above the grey water.".repeat(12);
+    let pages = LIGHTHOUSE.map(|page| format!("{page}{rest}"));
+    about_the_lighthouse(&pages.each_ref().map(String::as_str))
+}
+
+fn about_the_lighthouse(pages: &[&str]) -> Scratch {
     let scratch = Scratch::new();
-    scratch.ingest(&[document("pell.txt", &pages)], &script(&[]), &paper()).expect("nothing is called");
+    scratch.ingest(&[document("pell.txt", pages)], &script(&[]), &paper()).expect("nothing is called");
     scratch
 }
 
@@ -190,8 +202,8 @@ fn reader(reply: &str) -> Scripted {
 fn a_model_that_is_trained_to_read_writes_the_answer_and_the_source_is_quoted() {
     let caller = reader("900 Crowns");
     let settings = Settings { answer_form: AnswerForm::Sentence, ..small() };
-    let answer =
-        lighthouse().ask("How much did the new lamp cost?", &caller, &settings).answer.expect("a reply is enough");
+    let scratch = lighthouse_in_blocks();
+    let answer = scratch.ask("How much did the new lamp cost?", &caller, &settings).answer.expect("a reply is enough");
     assert_eq!(answer.answer, "The new lamp was bought in Paris for 900 crowns.");
     assert_eq!(answer.short.as_deref(), Some("900 crowns"), "as the source has it");
     assert_eq!(answer.citations[0].quote, answer.answer);
@@ -280,7 +292,8 @@ fn an_answer_of_another_type_than_the_question_asks_for_is_chosen_again() {
     let settings = Settings { answer_form: AnswerForm::Sentence, ..small() };
     let greedy = (0..5).fold(Scripted::new(CONTEXT_TOKENS), |script, _| script.answer("answer.read", "Paris"));
     let caller = greedy.with_adapter(reading::ADAPTER).answer("answer.read", "900 crowns");
-    let answer = lighthouse().ask("How much did the lamp cost?", &caller, &settings).answer.expect("a reply is enough");
+    let scratch = lighthouse_in_blocks();
+    let answer = scratch.ask("How much did the lamp cost?", &caller, &settings).answer.expect("a reply is enough");
     assert_eq!(answer.short.as_deref(), Some("900 crowns"));
     let formats = calls_of("answer.read", &caller).into_iter().map(|call| call.output_format);
     let choices: Vec<Vec<String>> = formats
@@ -332,6 +345,25 @@ fn a_model_that_is_trained_to_read_chooses_blocks_from_more_pages() {
     let prompts = calls_of("answer.read", &caller).into_iter().map(|call| call.prompt.messages()[1].content.clone());
     let lines: HashSet<String> = prompts.flat_map(|text| text.lines().map(str::to_owned).collect::<Vec<_>>()).collect();
     assert_eq!(lines.iter().filter(|line| line.contains("Ada Brook wrote")).count(), 4, "{lines:?}");
+}
+
+/// The price was on another page than the hair, so a block had one of both.
+#[test]
+fn a_paragraph_that_a_page_cuts_in_two_is_read_whole() {
+    for page_tokens in (100..220).step_by(20) {
+        let settings = Settings { page_tokens: Some(page_tokens), ..small() };
+        let scratch = Scratch::new();
+        scratch.ingest(&[document("magi.txt", &[STORY])], &script(&[]), &settings).expect("nothing is called");
+        let caller = reader("Twenty dollars");
+        let question = "How much money did Della get for her hair?";
+        let answer = scratch.ask(question, &caller, &settings).answer.expect("a reply is enough");
+        let prompts =
+            calls_of("answer.read", &caller).into_iter().map(|call| call.prompt.messages()[1].content.clone());
+        let whole = |text: &String| text.contains("Will you buy my hair?") && text.contains("Twenty dollars,\" said");
+        assert!(prompts.into_iter().any(|text| whole(&text)), "pages of {page_tokens} tokens");
+        assert_eq!(answer.short.as_deref(), Some("Twenty dollars"));
+        assert!(answer.statements.iter().all(|statement| statement.citation.is_some()), "{:?}", answer.statements);
+    }
 }
 
 #[test]

@@ -22,8 +22,16 @@ fn after_origin(id: PassageId, with_path: bool, corpus: &Corpus) -> Result<Strin
     let (passage, text) = (corpus.passage(id)?, corpus.passage_text(id)?);
     let document = if with_path { Some(corpus.document(passage.document)?) } else { None };
     let time = unstated(passage.meta.time.as_deref(), &text);
-    let origin: Vec<&str> = document.iter().map(Document::short_path).chain(time).collect();
-    Ok(if origin.is_empty() { text } else { format!("({}) {}", origin.join(", "), text.trim_start()) })
+    Ok(match in_brackets(document.as_ref(), time) {
+        Some(origin) => format!("{origin} {}", text.trim_start()),
+        None => text,
+    })
+}
+
+/// The folder and the name of a document, the time, or both, as prompts show them: `(notes/may.md, 8 May, 2023)`.
+pub(crate) fn in_brackets(document: Option<&Document>, time: Option<&str>) -> Option<String> {
+    let origin: Vec<&str> = document.map(Document::short_path).into_iter().chain(time).collect();
+    (!origin.is_empty()).then(|| format!("({})", origin.join(", ")))
 }
 
 /// Whether an agent is shown the paths of documents: not with one document, and not in the small profile, whose prompts have

@@ -1,7 +1,8 @@
 //! The evidence of an answer as texts whose spans can be cited.
 //!
 //! A unit of quotation is a sentence, or a turn of a conversation. A text is a run of units of one page, so a sentence
-//! that crosses the end of a page is whole, and is in one text only.
+//! that crosses the end of a page is whole, and is in one text only. So is a paragraph that ends on the next page, if that is part of
+//! the evidence too.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
@@ -12,7 +13,7 @@ use store::{Corpus, DocId, Layer, Offsets, Passage, PassageId, Span};
 
 use crate::core::cite::{Citation, sentences};
 use crate::core::error::Result;
-use crate::grounding::{self, Place, Stating};
+use crate::grounding::{self, Place, Stating, paragraphs};
 
 /// Texts of the evidence, in the order of the pages that they come from.
 #[derive(Debug, Default)]
@@ -24,7 +25,6 @@ pub(crate) struct Quotable {
 struct Run {
     path: String,
     heading: String,
-    page: i64,
     /// As the document has it.
     original: String,
     /// Index of its first character in the document.
@@ -41,6 +41,7 @@ struct Unit {
     text: Range<usize>,
     /// Bytes in the original.
     original: Range<usize>,
+    page: i64,
     /// The day on which a turn, or a page such as a message of a mailbox, was written.
     day: Option<NaiveDate>,
 }
@@ -60,7 +61,7 @@ pub(crate) struct Units {
 impl Quotable {
     /// The units of pages, each once.
     pub fn of_pages(pages: &[PassageId], corpus: &Corpus) -> Result<Quotable> {
-        let mut texts = Vec::new();
+        let mut runs: Vec<(Passage, Vec<Part>)> = Vec::new();
         let mut known: HashMap<DocId, Units> = HashMap::new();
         let mut seen = HashSet::new();
         for id in pages {
@@ -73,13 +74,14 @@ impl Quotable {
             let mut new = Vec::new();
             for (at, span) in document.spans.iter().enumerate() {
                 if on_page(span) && seen.insert((page.document, span.start_byte)) {
-                    new.push((at, *span));
+                    new.push(Part { at, span: *span, page: id.0 });
                 }
             }
-            let runs = new.chunk_by(|(before, _), (at, _)| *at == before + 1);
-            let time = page.meta.time.as_deref();
-            texts.extend(runs.map(|run| Run::new(*id, time, document, run)));
+            runs.extend(new.chunk_by(|before, part| part.at == before.at + 1).map(|run| (page.clone(), run.to_vec())));
         }
+        join_paragraphs(&mut runs, &known);
+        let runs = runs.iter().filter(|(_, run)| !run.is_empty());
+        let texts = runs.map(|(page, run)| Run::new(page.meta.time.as_deref(), &known[&page.document], run)).collect();
         Ok(Quotable { texts })
     }
 
@@ -95,10 +97,12 @@ impl Quotable {
                 Entry::Vacant(new) => new.insert(units(document.id, corpus)?),
             };
             let touched = |span: &Span| span.start_char < quote.end && quote.start < span.end_char;
-            let run: Vec<(usize, Span)> =
-                units.spans.iter().copied().enumerate().filter(|(_, span)| touched(span)).collect();
+            let run: Vec<Part> = (units.spans.iter().copied().enumerate())
+                .filter(|(_, span)| touched(span))
+                .map(|(at, span)| Part { at, span, page: quote.page })
+                .collect();
             if !run.is_empty() {
-                texts.push(Run::new(PassageId(quote.page), None, units, &run));
+                texts.push(Run::new(None, units, &run));
             }
         }
         Ok(Quotable { texts })
@@ -143,36 +147,71 @@ impl Quotable {
 
     /// The citation of the units that a place touches.
     pub fn citation(&self, place: Place) -> Citation {
-        let Run { path, page, original, start_char, .. } = &self.texts[place.text];
-        let touched = self.touched(place);
-        let (start, end) = touched
+        let Run { path, original, start_char, .. } = &self.texts[place.text];
+        let page = self.touched(place).next().map_or(0, |unit| unit.page);
+        let (start, end) = self
+            .touched(place)
             .map(|unit| &unit.original)
             .fold((original.len(), 0), |(start, end), unit| (start.min(unit.start), end.max(unit.end)));
         let quote = original.get(start..end).unwrap_or_default().to_owned();
         let chars = |text: &str| u32::try_from(text.chars().count()).unwrap_or(u32::MAX);
         let first = start_char + chars(&original[..start]);
-        Citation { path: path.clone(), page: *page, start: first, end: first + chars(&quote), quote }
+        Citation { path: path.clone(), page, start: first, end: first + chars(&quote), quote }
+    }
+}
+
+/// A unit on a page of the evidence.
+#[derive(Debug, Clone, Copy)]
+struct Part {
+    /// Its index among the units of the document.
+    at: usize,
+    span: Span,
+    page: i64,
+}
+
+/// Moves the end of a paragraph to the page that it begins on. Pages of different times are different messages.
+fn join_paragraphs(runs: &mut [(Passage, Vec<Part>)], known: &HashMap<DocId, Units>) {
+    let mut in_order: Vec<&mut (Passage, Vec<Part>)> = runs.iter_mut().collect();
+    in_order.sort_by_key(|(page, run)| (page.document, run[0].at));
+    let mut in_order = in_order.into_iter();
+    let Some(mut before) = in_order.next() else { return };
+    for next in in_order {
+        let ((page, run), (next_page, rest)) = (&mut *before, &mut *next);
+        let document = &known[&page.document];
+        let is_adjacent = next_page.document == page.document && rest[0].at == run[run.len() - 1].at + 1;
+        if is_adjacent && next_page.meta.time == page.meta.time && !document.is_conversation {
+            let from = run[0].span.start_byte;
+            let border = (rest[0].span.start_byte - from) as usize;
+            let cut = paragraphs(&document.text[from as usize..rest[rest.len() - 1].span.end_byte as usize]);
+            if let Some(cut) = cut.into_iter().find(|cut| cut.start < border && border < cut.end) {
+                let moved = rest.iter().take_while(|part| ((part.span.start_byte - from) as usize) < cut.end).count();
+                run.extend(rest.drain(..moved));
+            }
+        }
+        if !next.1.is_empty() {
+            before = next;
+        }
     }
 }
 
 impl Run {
-    /// A run of units, each with its place among the units of the document.
-    fn new(page: PassageId, time: Option<&str>, document: &Units, run: &[(usize, Span)]) -> Run {
-        let (first, last) = (run[0].1, run[run.len() - 1].1);
+    /// Adjacent units of a document, those of a page of this time.
+    fn new(time: Option<&str>, document: &Units, run: &[Part]) -> Run {
+        let (first, last) = (run[0].span, run[run.len() - 1].span);
         let from = first.start_byte as usize;
         let original = document.text[from..last.end_byte as usize].to_owned();
         let day_of_page = time.and_then(grounding::day_of);
         let mut text = String::new();
         let mut units = Vec::new();
-        for (at, span) in run {
+        for Part { at, span, page } in run.iter().copied() {
             let place = span.bytes().start - from..span.bytes().end - from;
-            let day = document.days[*at].or(day_of_page);
+            let day = document.days[at].or(day_of_page);
             if document.is_conversation {
                 text.push_str(if text.is_empty() { "" } else { "\n\n" });
-                units.push(Unit { text: text.len()..text.len() + place.len(), original: place.clone(), day });
+                units.push(Unit { text: text.len()..text.len() + place.len(), original: place.clone(), page, day });
                 text.push_str(&original[place]);
             } else {
-                units.push(Unit { text: place.clone(), original: place, day });
+                units.push(Unit { text: place.clone(), original: place, page, day });
             }
         }
         if !document.is_conversation {
@@ -180,7 +219,7 @@ impl Run {
         }
         let (path, start_char) = (document.path.clone(), first.start_char);
         let heading = time.unwrap_or(&document.name).to_owned();
-        Run { path, heading, page: page.0, original, start_char, text, units }
+        Run { path, heading, original, start_char, text, units }
     }
 }
 

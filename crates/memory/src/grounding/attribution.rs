@@ -3,6 +3,9 @@
 //! Only a few forms name a source; elsewhere the name of a document is a word of the claim, as in "The port is set in
 //! config.toml." A name that does not look like one of a file, such as "memo", needs quotation marks.
 
+use unicode_normalization::UnicodeNormalization;
+use unicode_segmentation::UnicodeSegmentation;
+
 /// A claim without the source that it names.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Attributed<'a> {
@@ -113,17 +116,30 @@ fn named<'a, 'b>(text: &'b str, paths: &[&'a str]) -> Option<(Vec<&'a str>, &'b 
     let length = |path: &str| {
         // With as many of its folders as the claim has.
         let shorter = path.match_indices(['/', '\\']).map(|(at, _)| &path[at + 1..]);
-        let is_here = |name: &&str| {
-            let begins = bare.get(..name.len()).is_some_and(|start| start.eq_ignore_ascii_case(name));
-            !name.is_empty() && begins && ends_name(&bare[name.len()..]) && (is_quoted || looks_like_file(name))
+        let bytes = |name: &str| {
+            let bytes = bytes_of(name, bare).filter(|bytes| ends_name(&bare[*bytes..]))?;
+            (is_quoted || looks_like_file(name)).then_some(bytes)
         };
-        std::iter::once(path).chain(shorter).filter(is_here).map(str::len).max().unwrap_or(0)
+        std::iter::once(path).chain(shorter).filter_map(bytes).max().unwrap_or(0)
     };
     let longest = paths.iter().map(|path| length(path)).max().filter(|longest| *longest > 0)?;
     let mut found: Vec<&str> = paths.iter().copied().filter(|path| length(path) == longest).collect();
     found.sort_unstable();
     found.dedup();
     Some((found, bare[longest..].trim_start_matches(QUOTES)))
+}
+
+/// The bytes that a name takes at the beginning of a text. Case does not count in ASCII, nor does the Unicode form: macOS
+/// writes "Ü" in the names of files as two characters, and models as one.
+fn bytes_of(name: &str, text: &str) -> Option<usize> {
+    let mut characters = text.graphemes(true);
+    let is_same = |a: char, b: char| a.eq_ignore_ascii_case(&b);
+    name.graphemes(true).try_fold(0, |bytes, of_name| {
+        let of_text = characters.next()?;
+        let (mut a, mut b) = (of_name.nfc(), of_text.nfc());
+        let begins = a.by_ref().all(|a| b.next().is_some_and(|b| is_same(a, b)));
+        (begins && b.next().is_none()).then_some(bytes + of_text.len())
+    })
 }
 
 fn looks_like_file(name: &str) -> bool {
@@ -178,6 +194,35 @@ mod tests {
         check("Bob left. Source: plan_b.docx", "Bob left.", plan);
         check("Bob left (\"memo\").", "Bob left.", &["memo"]);
         check("Bob left (notes/may.md.txt).", "Bob left.", &["notes/may.md.txt"]);
+    }
+
+    #[test]
+    fn names_are_the_same_in_every_unicode_form() {
+        let (composed, decomposed) = ("notes/\u{dc}bersicht.md", "notes/U\u{308}bersicht.md");
+        for name in [composed, decomposed] {
+            for path in [composed, decomposed] {
+                for claim in
+                    [format!("According to {name}, Jos\u{65}\u{301} left."), format!("Jos\u{65}\u{301} left ({name}).")]
+                {
+                    let found = attributed(&claim, &[path, "notes/bersicht.md"]).unwrap_or_else(|| panic!("{claim}"));
+                    // The rest keeps its form, by which it is compared with the evidence.
+                    assert_eq!(
+                        (found.claim.as_str(), &found.paths[..]),
+                        ("Jos\u{65}\u{301} left.", &[path][..]),
+                        "{claim}"
+                    );
+                }
+            }
+        }
+        for other in ["Ubersicht.md", "U\u{301}bersicht.md", "\u{dc}bersicht.md\u{301}"] {
+            assert_eq!(
+                attributed(&format!("According to {other}, Ann left."), &[composed, decomposed]),
+                None,
+                "{other}"
+            );
+        }
+        let both = attributed("According to \u{dc}bersicht.md, Ann left.", &[composed, decomposed]);
+        assert_eq!(both.map(|found| found.paths.len()), Some(2));
     }
 
     #[test]

@@ -21,7 +21,7 @@ pub struct Checked {
 }
 
 /// The claims of an answer to a question, each with its verdict. "Yes" and "no" are checked as what the question states, and
-/// a claim without a verb as an answer to the question. A claim about "she" needs a sentence about the one person that the
+/// a short claim without subject and verb as an answer to the question. A claim about "she" needs a sentence about the one person that the
 /// question names, if that sentence has a name. A claim that names its source is checked against that document alone.
 pub fn check(question: &str, answer: &str, evidence: &[&str], checks: Checks<'_>) -> Vec<Checked> {
     let asked = question.trim().trim_end_matches(['?', ' ']);
@@ -50,13 +50,14 @@ fn verdict(asked: &str, word: Option<bool>, rest: &str, evidence: &[&str], check
         Some(false) => opposite(verify(asked, evidence, checks)),
         None if is_fragment(rest) => {
             let (claim, statement) = (format!("{asked}? {rest}"), statement(asked, rest));
-            verify_compared(Compared { claim: &claim, statement: &statement, about: Vec::new() }, evidence, checks)
+            let compared = Compared { claim: &claim, statement: &statement, answer: rest, about: Vec::new() };
+            verify_compared(compared, evidence, checks)
         }
         None if word.is_some_and(|yes| is_opposed(yes, asked, rest)) => Verdict::Unsupported,
         None => {
             let about = if begins_with_pronoun(rest) { one_name(asked) } else { None };
             let about = about.into_iter().collect();
-            verify_compared(Compared { claim: rest, statement: rest, about }, evidence, checks)
+            verify_compared(Compared { claim: rest, statement: rest, answer: "", about }, evidence, checks)
         }
     }
 }
@@ -269,6 +270,51 @@ mod tests {
         ] {
             assert!(!is_supported(question, answer, evidence), "{question} {answer}: {evidence}");
         }
+    }
+
+    #[test]
+    fn a_short_answer_states_something_by_itself_only_with_subject_and_verb() {
+        let is_supported = |question: &str, answer: &str, evidence: &str| {
+            let checked = check(question, answer, &[evidence], Checks::default());
+            matches!(checked[0].verdict, Verdict::Supported(_))
+        };
+        for (question, answer, evidence) in [
+            ("What happened to the court?", "Anna left Paris.", "Anna left Paris in 1921."),
+            ("How did the wedding end?", "The guests fled the town.", "The guests fled the town at night."),
+            ("What did he do in 1921?", "left Paris", "He left Paris in 1921."),
+            ("What did Ann do in 1921?", "moved to Rome", "Ann moved to Rome in 1921."),
+            ("Where did Ann move in 1921?", "the United States", "Ann moved to the United States in 1921."),
+        ] {
+            assert!(is_supported(question, answer, evidence), "{question} {answer}: {evidence}");
+        }
+        for (question, answer, evidence) in [
+            ("What did Ann do in 1921?", "left Paris", "Bob left Paris in 1921."),
+            ("What did Ann do in 1921?", "moved to Rome", "Bob moved to Rome in 1921."),
+            ("What did Ann do in 1921?", "was moved to Rome", "Bob was moved to Rome in 1921."),
+            ("Where was Ann born?", "the United States", "Bob moved to the United States."),
+            ("Who founded Apple?", "Alfred", "Alfred slept."),
+            ("Who founded Apple?", "Will Smith", "Will Smith slept."),
+            ("How many men came?", "two hundred", "Two hundred birds flew."),
+            ("What did Ann buy?", "a used car", "Bob sold a used car."),
+            ("What did Ann buy?", "two used cars", "Bob sold two used cars."),
+            ("What did Ann draw?", "a red rose", "Bob saw a red rose."),
+            ("Where is the logo?", "in the upper left", "The date is in the upper left."),
+            ("Where is the logo?", "Upper left corner", "The date is in the upper left corner."),
+        ] {
+            assert!(!is_supported(question, answer, evidence), "{question} {answer}: {evidence}");
+        }
+    }
+
+    #[test]
+    fn the_words_of_a_short_answer_are_in_the_sentence_however_long_the_question_is() {
+        let mut story = "Jim sold the old gold watch and the silver chain to a collector at the town fair.".to_owned();
+        story.extend((0..20).map(|number| format!(" The clerk wrote line {number} of the book.")));
+        let is_supported = |answer: &str| {
+            let question = "To whom did Jim sell the old gold watch and the silver chain at the town fair?";
+            matches!(check(question, answer, &[&story], Checks::default())[0].verdict, Verdict::Supported(_))
+        };
+        assert!(is_supported("a collector"));
+        assert!(!is_supported("a pawnbroker"));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::words::{is_past, words};
+use super::words::{Word, is_past, words};
 use crate::core::cite::sentences;
 
 /// A statement of an answer that can be right or wrong by itself.
@@ -61,31 +61,182 @@ fn is_clause(text: &str) -> bool {
     let words = words(text);
     let Some(first) = words.first() else { return false };
     let pronoun = SUBJECTS.contains(&first.lower.as_str());
-    words.len() >= 3 && (pronoun || first.capital) && (pronoun || words[1..].iter().any(|word| is_verb(&word.lower)))
+    let has_verb = || (1..words.len()).any(|at| is_verb_form(&words[at].lower) || is_verb(&words, at));
+    words.len() >= 3 && (pronoun || first.capital && has_verb())
 }
 
-/// A few words without a verb. Verbs are known in English only, so a text in a script without spaces is none; neither are
-/// three words or more that begin with a pronoun as subject.
+/// A few words that state nothing by themselves, because no verb follows a subject: "a used car", "moved to Rome". Verbs are
+/// known in English only. A text in a script without spaces is no fragment; nor are three words or more that begin with a
+/// pronoun as subject.
 pub(super) fn is_fragment(text: &str) -> bool {
     let words = words(text);
     let has_subject = words.len() >= 3 && words.first().is_some_and(|word| SUBJECTS.contains(&word.lower.as_str()));
     let unspaced = |c: char| matches!(c, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}');
-    !has_subject && words.len() <= 8 && !text.contains(unspaced) && !words.iter().any(|word| is_verb(&word.lower))
+    !has_subject && words.len() <= 8 && !text.contains(unspaced) && !has_verb(&words)
 }
 
-fn is_verb(lower: &str) -> bool {
-    VERBS.contains(&lower) || is_past(lower)
+fn is_verb_form(lower: &str) -> bool {
+    VERBS.contains(&lower) || is_past(lower) || PAST.contains(&lower)
+}
+
+/// Whether the first verb of a text has words before it, which can be its subject.
+fn has_verb(words: &[Word]) -> bool {
+    (0..words.len()).find(|at| is_verb(words, *at)).is_some_and(|first| first > 0)
+}
+
+/// Whether a word can be the verb of a statement by its form and the words beside it. Capitalised words are names ("United",
+/// "Alfred") or begin a text, where they have no subject. In doubt it is no verb, for a fragment is checked more strictly.
+fn is_verb(words: &[Word], at: usize) -> bool {
+    let word = &words[at];
+    let lower = word.lower.as_str();
+    let (before, after) = (at.checked_sub(1).map(|at| &words[at]), words.get(at + 1));
+    if VERBS.contains(&lower) {
+        return before.is_none_or(|before| !word.capital && !DETERMINERS.contains(&before.lower.as_str()));
+    }
+    if word.capital || word.number || NO_VERBS.contains(&lower) {
+        return false;
+    }
+    if AMBIGUOUS.contains(&lower) {
+        return before.is_some_and(|before| is_object(before, after) || PRONOUNS.contains(&before.lower.as_str()));
+    }
+    is_verb_form(lower) && !before.is_some_and(|before| is_attribute(before, after))
+}
+
+/// Whether the word behind a form is its object: "the guests left the house", "Anna left Paris", but not "the upper left corner".
+fn is_object(before: &Word, after: Option<&Word>) -> bool {
+    let has = |word: &Word, list: &[&str]| list.contains(&word.lower.as_str());
+    let follows = |after: &Word| has(after, &DETERMINERS) || before.capital && after.capital && !after.is_function();
+    before.stem.is_some() && after.is_some_and(follows)
+}
+
+/// Whether the words beside a past form make it an attribute or a noun: "a used car", "two used cars", "of the accused". A noun
+/// may be its object too; behind a name or a pronoun it is.
+fn is_attribute(before: &Word, after: Option<&Word>) -> bool {
+    let has = |list: &[&str]| list.contains(&before.lower.as_str());
+    let is_subject = before.capital && !before.number || has(&PRONOUNS);
+    let is_noun = |after: &Word| after.stem.is_some() && !after.capital && !after.number;
+    has(&DETERMINERS) || has(&PREPOSITIONS) || !is_subject && after.is_some_and(is_noun)
 }
 
 /// Pronouns that begin a clause as its subject.
 pub(super) const SUBJECTS: [&str; 9] = ["he", "she", "it", "they", "we", "i", "you", "there", "this"];
 
+/// Those of them that are always followed by a verb.
+const PRONOUNS: [&str; 5] = ["he", "she", "they", "we", "i"];
+
 const VERBS: [&str; 13] =
     ["is", "are", "was", "were", "has", "have", "had", "does", "did", "can", "could", "will", "would"];
+
+/// Past forms of irregular verbs beside those that stems are folded by; they have no other use.
+const PAST: [&str; 45] = [
+    "arose",
+    "awoke",
+    "bade",
+    "beheld",
+    "bled",
+    "clung",
+    "crept",
+    "dreamt",
+    "fled",
+    "flung",
+    "forbade",
+    "foresaw",
+    "forgave",
+    "found",
+    "got",
+    "knelt",
+    "laid",
+    "leapt",
+    "mistook",
+    "overcame",
+    "overthrew",
+    "rebuilt",
+    "shone",
+    "shrank",
+    "slew",
+    "slid",
+    "sprang",
+    "stank",
+    "strode",
+    "strove",
+    "stung",
+    "swept",
+    "swung",
+    "tore",
+    "understood",
+    "undertook",
+    "undid",
+    "unwound",
+    "upheld",
+    "wept",
+    "withdrew",
+    "withheld",
+    "withstood",
+    "woke",
+    "wove",
+];
+
+/// Past forms that are nouns or adjectives as often, so that the words beside them decide.
+const AMBIGUOUS: [&str; 26] = [
+    "beat", "bent", "bit", "bore", "bound", "bred", "burst", "cost", "cut", "felt", "hit", "hurt", "lay", "left",
+    "lit", "read", "rose", "saw", "set", "shot", "shut", "split", "spoke", "spread", "stuck", "thought",
+];
+
+/// Words that look like past forms and are none.
+const NO_VERBS: [&str; 11] =
+    ["breed", "creed", "greed", "hatred", "indeed", "infrared", "kindred", "naked", "sacred", "speed", "wicked"];
+
+const DETERMINERS: [&str; 10] = ["a", "an", "the", "his", "her", "its", "their", "my", "our", "your"];
+
+const PREPOSITIONS: [&str; 11] = ["of", "in", "with", "from", "by", "for", "at", "on", "to", "into", "as"];
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_few_words_are_a_statement_only_if_a_verb_follows_a_subject() {
+        for statement in [
+            "Jim sold his watch",
+            "Ada kept bees",
+            "The fund raised 7 million",
+            "Anna left Paris",
+            "The guests left the house",
+            "Yesterday he left",
+            "The thieves fled at night",
+            "Alfred Nobel was rich",
+            "Many died of cold",
+            "They left",
+            "He is in Rome",
+        ] {
+            assert!(!is_fragment(statement), "{statement}");
+        }
+        for fragment in [
+            "left Paris in 1921",
+            "moved to Rome",
+            "Moved to Rome",
+            "was born in Rome",
+            "Manchester United",
+            "Alfred",
+            "Will Smith",
+            "George Will",
+            "the will of Anna",
+            "two hundred",
+            "top speed",
+            "a used car",
+            "of the accused",
+            "some used cars",
+            "the old abandoned house",
+            "the left hand",
+            "upper left corner",
+            "Upper left",
+            "a red rose",
+            "a second thought",
+            "Anna verließ Paris",
+        ] {
+            assert!(is_fragment(fragment), "{fragment}");
+        }
+    }
 
     fn texts(answer: &str) -> Vec<String> {
         claims(answer).into_iter().map(|claim| claim.text).collect()
@@ -106,5 +257,6 @@ mod tests {
         assert!(claims(answer).iter().all(|claim| answer[claim.start..claim.end] == claim.text));
         assert_eq!(claims(answer)[4].sentence, 2);
         assert!(claims("  ").is_empty());
+        assert_eq!(texts("The thieves fled, and Anna left Paris."), ["The thieves fled", "Anna left Paris."]);
     }
 }

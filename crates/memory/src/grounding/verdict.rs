@@ -8,7 +8,8 @@
 //!    turn, if the sentence speaks in the first person; the span then begins with the turn.
 //! 3. *Contradicted* only where the rest of the claim matches and the sentence has another value of the same type, or the
 //!    opposite negation or comparison.
-//! 4. *Supported* without veto, with enough of the claim's other words, and with similar meaning where that is known.
+//! 4. *Supported* without veto, with enough of the claim's other words, and with similar meaning where that is known. Of a
+//!    question with its answer, enough of the answer's own words must be there too.
 //! 5. Times that a sentence gives by the day on which it was written ("yesterday") are dates of it.
 //! 6. Where a judge can be asked, it decides claims without veto that are not in the sentence word for word and have at least
 //!    half of their other words there. It also decides what the words leave in doubt: a negation that may be of another
@@ -82,22 +83,26 @@ pub(super) struct Compared<'a> {
     pub claim: &'a str,
     /// What the words are compared by.
     pub statement: &'a str,
+    /// The part of a statement that answers a question, whose words must be in the sentence however many of the question's are;
+    /// empty for a claim that states something by itself.
+    pub answer: &'a str,
     /// Names, in lower-case words, that a pronoun of the claim refers to.
     pub about: Vec<Vec<String>>,
 }
 
 /// The verdict on one claim.
 pub fn verify(claim: &str, evidence: &[&str], checks: Checks<'_>) -> Verdict {
-    verify_compared(Compared { claim, statement: claim, about: Vec::new() }, evidence, checks)
+    verify_compared(Compared { claim, statement: claim, answer: "", about: Vec::new() }, evidence, checks)
 }
 
 pub(super) fn verify_compared(compared: Compared<'_>, evidence: &[&str], checks: Checks<'_>) -> Verdict {
-    let Compared { claim, statement, about } = compared;
+    let Compared { claim, statement, answer, about } = compared;
     let as_question = Question { focus: None, ..Question::parse(statement) };
     let passage = Passage::read(&as_question, evidence);
     let mut order: Vec<usize> = (0..passage.sentences.len()).collect();
     order.sort_by_key(|at| passage.sentences[*at].rank);
-    let stated = Statement { about, ..Statement::read(statement, &passage) };
+    let answer = words(answer).into_iter().filter_map(|word| word.stem).collect();
+    let stated = Statement { answer, about, ..Statement::read(statement, &passage) };
     if stated.terms.is_empty() && stated.values.numbers.is_empty() && stated.values.dates.is_empty() {
         return Verdict::Unsupported;
     }
@@ -145,6 +150,8 @@ pub(super) struct Statement {
     pub values: Values,
     pub clauses: Clauses,
     pub comparisons: HashSet<(usize, bool)>,
+    /// Terms of the answer, where the statement is a question with its answer.
+    pub answer: BTreeSet<String>,
     /// Names that a pronoun refers to, where they are known.
     pub about: Vec<Vec<String>>,
 }
@@ -157,7 +164,8 @@ impl Statement {
         let content = words.iter().enumerate().filter(|(at, _)| !clauses.negates(*at));
         let terms = content.filter_map(|(_, word)| word.stem.clone()).collect();
         let comparisons = words.iter().flat_map(|word| comparisons(&word.lower)).collect();
-        Statement { terms, values: Values::read(text, &is_name), clauses, comparisons, words, about: Vec::new() }
+        let values = Values::read(text, &is_name);
+        Statement { terms, values, clauses, comparisons, words, answer: BTreeSet::new(), about: Vec::new() }
     }
 
     /// Adds a relative time as what it means. "The week before 9 June 2023" is that date only for a claim about a week.
@@ -192,12 +200,16 @@ fn compare(stated: &Statement, claim: &str, at: usize, passage: &Passage<'_>, ch
     faults.retain(|fault| *fault != Fault::Doubt);
     let valued = valued(stated);
     let frame: Vec<&String> = stated.terms.iter().filter(|term| !valued.contains(*term)).collect();
-    let total: f32 = frame.iter().map(|term| passage.idf(term)).sum();
-    let found: f32 = frame.iter().filter(|term| read.terms.contains(**term)).map(|term| passage.idf(term)).sum();
-    let coverage = if frame.is_empty() { 1.0 } else { found / total };
+    let coverage_of = |terms: &[&String]| {
+        let total: f32 = terms.iter().map(|term| passage.idf(term)).sum();
+        let found: f32 = terms.iter().filter(|term| read.terms.contains(**term)).map(|term| passage.idf(term)).sum();
+        if terms.is_empty() { 1.0 } else { found / total }
+    };
+    let answer: Vec<&String> = frame.iter().copied().filter(|term| stated.answer.contains(*term)).collect();
+    let coverage = coverage_of(&frame);
     if faults.is_empty() {
         let similar = checks.similarity.is_none_or(|similarity| similarity(claim, text(sentence)) >= LEAST_SIMILARITY);
-        let is_enough = coverage >= LEAST_COVERAGE && !is_doubtful;
+        let is_enough = coverage.min(coverage_of(&answer)) >= LEAST_COVERAGE && !is_doubtful;
         let place = with_names(place, stated, &shown);
         return match checks.judge {
             _ if !similar => Finding::Nothing,

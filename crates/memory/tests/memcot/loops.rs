@@ -257,11 +257,11 @@ fn a_fallback_that_does_not_fit_shows_what_is_known_and_the_nearest_turns() {
         ("answer", "Rex.".into()),
     ];
     let want = "\
-Session session_1 (8 May, 2023):
+Session session_1 (talk.json, 8 May, 2023):
 4: Ann (D1:1): Hello Bob, how are you?
 5: Bob (D1:2): Fine. I adopted a dog last week.
 6: Ann (D1:3): What is its name?
-Session session_10 (1 July, 2023):
+Session session_10 (talk.json, 1 July, 2023):
 10: Bob (D3:1): I moved to Paris.";
     // With the larger context the text alone would fit, but not with the question and the room for an answer.
     for context_tokens in [talk_tokens + 600, tokens() + 50] {

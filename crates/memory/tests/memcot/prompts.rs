@@ -1,15 +1,19 @@
 //! The prompts of the agents: by rank, by time or by session, within a budget, and only with ids that were shown.
 
+use std::collections::BTreeSet;
 use std::sync::Mutex;
 
-use calls::Call;
+use calls::{Agent, Call, Tokens};
 use memory::memcot::Options;
-use memory::{Event, Settings};
+use memory::{Event, Profile, Settings};
 use serde_json::json;
+use store::{Layer, Passage};
 
 use super::{ask, judge, respond, scripted, settings, talk, zoom_in, zoom_out};
 use crate::rules::Rules;
-use crate::scratch::{CONTEXT_TOKENS, Scratch, calls_of, conversation, fallbacks, input, schema, script};
+use crate::scratch::{
+    CONTEXT_TOKENS, Scratch, calls_of, conversation, document, fallbacks, input, schema, script, sessions,
+};
 
 /// Ranks turn 7 before all others.
 const TURN_7: &str = "It is Rex. Here is a photo of him.";
@@ -52,6 +56,58 @@ Session session_10 (1 July, 2023):
 [9] (9 June, 2023) Bob (D2:2): Rex likes the beach at Pell.
 [11] (1 July, 2023) Ann (D3:2): Paris is far away.";
     assert_eq!(input(&calls_of("memcot.respond", &caller)[0], "SHORT_MEMORY"), want);
+}
+
+#[test]
+fn turns_of_several_documents_are_shown_with_their_paths() {
+    let talk: &[(&str, &str)] = &[("Ann", "The roof leaks.")];
+    let sources = [
+        document("home/notes/may.txt", &["The roof was mended."]),
+        document("home/notes/june.txt", &["The roof was painted."]),
+        sessions("talk.json", &[("session_1", "8 May, 2023", talk)]),
+    ];
+    let options = Options { window: 0, ..Options::default() };
+    let scratch = Scratch::new();
+    scratch.ingest(&sources, &script(&[]), &settings(options.clone())).expect("nothing is called");
+    let corpus = scratch.corpus();
+    let turns = corpus.passages(Layer::Turn).expect("it can be read");
+    let id_of = |words: &str| {
+        let has_words = |turn: &&Passage| corpus.passage_text(turn.id).expect("it can be read").contains(words);
+        turns.iter().find(has_words).expect("there is such a turn").id.0
+    };
+    let [may, june, ann] = ["mended", "painted", "leaks"].map(id_of);
+    let all = json!([may, june, ann]).to_string();
+    let caller = scripted(&[zoom_in(&all), zoom_out("[]"), judge(&all, true, "Break", "[]"), respond("may.txt")]);
+    let question = "Which document says that the roof was mended?";
+    let asked = scratch.ask(question, &caller, &settings(options.clone()));
+    asked.answer.expect("the script is whole");
+    let timed = format!(
+        "[{may}] (notes/may.txt) The roof was mended.\n[{june}] (notes/june.txt) The roof was painted.\n\
+         [{ann}] (talk.json, 8 May, 2023) Ann (D1:1): The roof leaks."
+    );
+    let ranked = input(&calls_of("memcot.zoom_in", &caller)[0], "RETRIEVED");
+    let sorted = |text: &str| text.lines().map(str::to_owned).collect::<BTreeSet<_>>();
+    assert_eq!(sorted(&ranked), sorted(&timed));
+    assert_eq!(input(&calls_of("memcot.judge", &caller)[0], "NEW_INFORMATION"), timed);
+    assert_eq!(input(&calls_of("memcot.respond", &caller)[0], "SHORT_MEMORY"), timed);
+    let windows = input(&calls_of("memcot.zoom_out", &caller)[0], "CONTEXT_WINDOWS");
+    let want = format!(
+        "Session page 1 (notes/may.txt):\n{may}: The roof was mended.\n\
+         Session page 2 (notes/june.txt):\n{june}: The roof was painted.\n\
+         Session session_1 (talk.json, 8 May, 2023):\n{ann}: Ann (D1:1): The roof leaks."
+    );
+    assert_eq!(windows, want);
+    let used = asked.events.iter().find_map(|event| match event {
+        Event::Evidence { step, used_tokens, .. } if step == "memcot.zoom_out" => Some(*used_tokens),
+        _ => None,
+    });
+    assert_eq!(used, Some(caller.count_tokens(Agent::Researcher, &windows)), "paths count towards the room");
+    // The small profile has none.
+    let caller = scripted(&[zoom_in("[]")]);
+    let small = Settings { profile: Some(Profile::Small), ..settings(options) };
+    // Without a judge in the script the question fails.
+    scratch.ask(question, &caller, &small).answer.expect_err("the script has no judge");
+    assert!(!input(&calls_of("memcot.zoom_in", &caller)[0], "RETRIEVED").contains("may.txt"));
 }
 
 #[test]

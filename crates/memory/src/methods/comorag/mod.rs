@@ -56,6 +56,8 @@
 //!   it.") are failures too. Temperature and seed are the session's; there they are 0.
 //! * In the small profile try-answer chooses the answer from the chunks that its context comes from, and fails if they hold none.
 //! * Options of a multiple-choice question are shown to try-answer alone, as the paper says.
+//! * In the paper profile chunks and summaries of several documents are shown with the folder and the name of their document, which
+//!   questions may name.
 
 mod agents;
 mod answer;

@@ -16,6 +16,7 @@ use super::vectors::{vector_name, vectors_of};
 use super::veridical::Veridical;
 use super::windows::WINDOW;
 use crate::core::error::Result;
+use crate::core::origin::{in_brackets, shows_paths};
 use crate::core::session::Session;
 use crate::core::trace::{Event, HitRecord};
 
@@ -24,6 +25,9 @@ const MAX_HITS: usize = 50;
 
 /// The layers in use, open for searching.
 pub(super) struct Layers<'a> {
+    corpus: &'a Corpus,
+    /// Whether the agents are shown the paths of documents.
+    with_paths: bool,
     veridical: Option<Veridical<'a>>,
     summaries: Vec<(Knowledge, SummaryIndex)>,
 }
@@ -41,7 +45,10 @@ impl<'a> Layers<'a> {
                 summaries.push((layer, SummaryIndex::open(kind, corpus, &name)?));
             }
         }
-        Ok(Layers { veridical, summaries })
+        // Both agents read the same texts.
+        let with_paths =
+            shows_paths(Agent::Researcher, corpus, session)? && shows_paths(Agent::Responder, corpus, session)?;
+        Ok(Layers { corpus, with_paths, veridical, summaries })
     }
 
     /// The evidence for each probe and layer that is not in the pool yet, within the budget of its layer.
@@ -80,7 +87,7 @@ impl<'a> Layers<'a> {
             let mut hits = veridical.search(probe, vector, session).await?;
             hits.retain(|hit| !pool.holds(Knowledge::Veridical, hit.passage.0));
             hits.truncate(MAX_HITS);
-            let pieces = hits.iter().map(|hit| veridical.piece(hit.passage)).collect::<Result<_>>()?;
+            let pieces = hits.iter().map(|hit| veridical.piece(hit.passage, self.with_paths)).collect::<Result<_>>()?;
             record(Knowledge::Veridical, probe, hits.iter().map(HitRecord::from).collect(), session)?;
             found.push((Knowledge::Veridical, pieces));
         }
@@ -90,9 +97,20 @@ impl<'a> Layers<'a> {
             nearest.truncate(MAX_HITS);
             let hits = nearest.iter().map(|(piece, score)| HitRecord { page: piece.id, score: *score }).collect();
             record(*layer, probe, hits, session)?;
-            found.push((*layer, nearest.into_iter().map(|(piece, _)| piece.clone()).collect()));
+            found.push((*layer, nearest.into_iter().map(|(piece, _)| self.shown(piece)).collect::<Result<_>>()?));
         }
         Ok(found)
+    }
+
+    /// A summary as evidence. It is of one document.
+    fn shown(&self, summary: &Piece) -> Result<Piece> {
+        let source = summary.sources.first().filter(|_| self.with_paths);
+        let document = source.map(|chunk| self.corpus.document(self.corpus.passage(*chunk)?.document)).transpose()?;
+        let text = match in_brackets(document.as_ref(), None) {
+            Some(origin) => format!("{origin} {}", summary.text.trim_start()),
+            None => summary.text.clone(),
+        };
+        Ok(Piece { text, ..summary.clone() })
     }
 }
 

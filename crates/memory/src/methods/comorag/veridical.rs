@@ -12,7 +12,7 @@ use super::pack::Piece;
 use super::prompts::{FILTER, FILTER_EXAMPLES, demonstrated};
 use super::vectors::min_max;
 use crate::core::error::Result;
-use crate::core::origin::dated;
+use crate::core::origin::{dated, dated_with_path};
 use crate::core::prompt::{Input, Instructions, build};
 use crate::core::session::{Ask, Session};
 
@@ -51,9 +51,10 @@ impl<'a> Veridical<'a> {
         Ok(self.web.rank(&kept, &near))
     }
 
-    /// A chunk as evidence.
-    pub fn piece(&self, chunk: PassageId) -> Result<Piece> {
-        let text = dated(chunk, self.corpus)?.trim().to_owned();
+    /// A chunk as evidence, with the path of its document if paths are shown.
+    pub fn piece(&self, chunk: PassageId, with_path: bool) -> Result<Piece> {
+        let shown = if with_path { dated_with_path } else { dated };
+        let text = shown(chunk, self.corpus)?.trim().to_owned();
         Ok(Piece { id: chunk.0, place: (chunk.0, 0), text, sources: vec![chunk] })
     }
 }
