@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use bundle::Bundle;
-use test_support::home::{EMBEDDER, Home, LANGUAGE_MODEL, Said};
+use test_support::home::{EMBEDDER, Home, LANGUAGE_MODEL, Said, repository};
 
 const QUESTION: [&str; 6] = ["ask", "What burnt down?", "--corpus", "c", "--method", "rag"];
 
@@ -55,6 +55,22 @@ fn a_bundle_answers_without_anything_else() {
     let said = alone(&home, &office, &["ingest", "a.txt", "--corpus", "c", "--method", "rag"]);
     let error = "no permission to open or change ~/work/office/corpora/c.sqlite\n  because: a bundle is not changed";
     assert!(said.code == 1 && said.err.contains(error), "{said:?}");
+}
+
+#[test]
+fn a_bundle_makes_a_bundle_of_its_own_models() {
+    let Some(home) = Home::new("bundle-of-bundle") else { return };
+    for name in ["config.json", "model.safetensors", "tokenizer.json"] {
+        home.copy(&repository("tests/golden/decoder/llama").join(name), &format!("tiny/{name}"));
+    }
+    home.write("tiny/chat_template.jinja", "{{ messages[0].content }}");
+    home.get(&["bundle", "--model", "./tiny", "-o", "office"]);
+    fs::remove_dir_all(home.path("tiny")).unwrap();
+    let made = alone(&home, &home.path("office"), &["bundle", "-o", "again"]);
+    assert_eq!(made.code, 0, "{made:?}");
+    let [of_office, of_again] = ["office", "again"].map(|name| home.get(&["bundle", "show", name]));
+    assert!(of_again.contains(&format!("--model ./models/tiny\n--embedder {EMBEDDER}:f32\n")), "{of_again}");
+    assert_eq!(of_again, of_office);
 }
 
 #[test]

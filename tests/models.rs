@@ -147,9 +147,44 @@ fn what_fits_is_said_before_anything_is_fetched() {
         let said = on_gpu(kv, &["--backend", "portable"]);
         assert!(said.code == 0 && said.out.contains(&format!(" tokens in {kv} ")), "{said:?}");
     }
+    let halves = |backend: &[&str]| {
+        let table = home.get(&[&["models", "fit", "qwen2.5-7b:bf16", "--memory", "80GiB"], backend].concat());
+        table.lines().find(|line| line.starts_with("weights of qwen2.5-7b-instruct:bf16 ")).map(str::to_owned)
+    };
+    assert!(halves(&[]).is_some_and(|line| line.ends_with(" 14.21 GiB")), "{:?}", halves(&[]));
+    let portable = halves(&["--backend", "portable"]);
+    assert!(portable.as_ref().is_some_and(|line| line.ends_with(" 28.43 GiB")), "{portable:?}");
     let embedder = home.run(&["models", "fit", "bge-m3", "--memory", "12GiB"]);
     assert!(embedder.code == 1 && embedder.err.contains("bge-m3:f32 is an embedding model"), "{embedder:?}");
     assert_eq!(home.run(&["models", "fit", "bge-m3", "--memory", "12"]).code, 2);
+}
+
+#[test]
+fn an_embedding_model_that_is_not_here_is_counted_beside_a_model() {
+    let home = Home::bare("fit-embedder");
+    let fit = |embedder: &str, more: &[&str]| {
+        home.run(&[&["models", "fit", "qwen2.5-0.5b", "--embedder", embedder, "--memory"], more].concat())
+    };
+    let on_cpu = fit("bge-m3", &["12GiB"]);
+    let has = |said: &Said, row: &str| said.out.lines().any(|line| line.split_whitespace().eq(row.split(' ')));
+    assert!(has(&on_cpu, "weights of bge-m3:f32+q8_0 575.33 MiB"), "{on_cpu:?}");
+    let stored = fit("bge-m3:f32", &["12GiB"]);
+    assert!(has(&stored, "weights of bge-m3:f32 2.12 GiB"), "{stored:?}");
+    let on_gpu = fit("bge-m3:f32", &["12GiB", "--gpu", "0"]);
+    assert!(has(&on_gpu, "weights of bge-m3:f32 1.06 GiB"), "{on_gpu:?}");
+    // The language model is on the second GPU, the embedding model always on the first.
+    let on_gpus = fit("bge-m3", &["12GiB,12GiB", "--gpu", "2,3"]);
+    assert!(has(&on_gpus, "GPU 2 bge-m3:f32+q8_0 1.06 GiB 0 B 0 B 1.06 GiB 12.00 GiB"), "{on_gpus:?}");
+    fit("bge-m3", &["1GiB,12GiB", "--gpu", "2,3"]).is_error(&[
+        "error: not enough memory: 1.06 GiB of bge-m3:f32+q8_0 needed on the first GPU, 1.00 GiB free",
+        "hint: name another GPU first, or choose a smaller embedding model",
+    ]);
+    fit("qwen2.5-7b", &["12GiB"]).is_error(&[
+        "error: qwen2.5-7b-instruct:q4_k_m is a language model",
+        "hint: name an embedding model with --embedder, such as bge-m3",
+    ]);
+    let unknown = fit("hf:a/b", &["12GiB"]);
+    assert!(unknown.code == 1 && unknown.err.starts_with("error: hf:a/b is not on this disk\n"), "{unknown:?}");
 }
 
 /// A hub with the files of a folder.

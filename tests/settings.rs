@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use test_support::home::Home;
+use test_support::home::{Home, Said};
 
 const NAMES: &str = "hint: the names are those of the flags: memlocal COMMAND --help lists them";
 
@@ -28,6 +28,28 @@ fn a_config_file_is_heeded_and_its_mistakes_are_told_with_their_line() {
     fs::write(&known, format!("[serve]\nport = {port}\n")).unwrap();
     let said = home.run(&["serve"]);
     assert!(said.err.starts_with(&format!("error: cannot listen on 127.0.0.1:{port}\n")), "{}", said.err);
+}
+
+#[test]
+fn a_bundle_is_made_of_the_models_of_the_config_file_or_the_environment() {
+    let home = Home::bare("config-bundle");
+    let known = home.data().join("config.toml");
+    let made_with =
+        |said: &Said, model: &str| said.code == 1 && said.err.starts_with("error: ") && said.err.contains(model);
+    fs::write(&known, "[models]\nmodel = \"file.gguf\"\njudge = \"judge.gguf\"\nadapter = \"corpus\"\n").unwrap();
+    let of_file = home.run(&["bundle", "-o", "office"]);
+    assert!(made_with(&of_file, "file.gguf"), "{of_file:?}");
+    let by_variable =
+        |words: &[&str]| home.said(home.command(words).env("MEMLOCAL_MODEL", "set.gguf").output().unwrap());
+    let of_variable = by_variable(&["bundle", "-o", "office"]);
+    assert!(made_with(&of_variable, "set.gguf"), "{of_variable:?}");
+    let typed = by_variable(&["bundle", "-o", "office", "--model", "typed.gguf"]);
+    assert!(made_with(&typed, "typed.gguf"), "{typed:?}");
+    home.write("office", "no bundle");
+    let shown = by_variable(&["bundle", "show", "office"]);
+    assert!(shown.code == 1 && shown.err.contains("office is no bundle"), "{shown:?}");
+    let private = home.run(&["bundle", "-o", "other", "--adapter", "corpus"]);
+    assert!(private.code == 2 && private.err.contains("a bundle does not take the adapter of a corpus"), "{private:?}");
 }
 
 #[test]

@@ -130,6 +130,18 @@ fn the_adapter_and_the_texts_of_a_killed_training_are_removed_with_the_corpus() 
 }
 
 #[test]
+fn the_model_of_the_config_file_is_trained() {
+    let Some(home) = ingested("train-config", &TEXTS) else { return };
+    let models = "[models]\nmodel = \"none.gguf+legal\"\njudge = \"judge.gguf\"\nadapter = \"legal=none\"\n";
+    fs::write(home.data().join("config.toml"), models).unwrap();
+    let said = home.run(&TRAIN);
+    assert!(said.code == 1 && said.err.starts_with("error: ") && said.err.contains("none.gguf"), "{said:?}");
+    assert!(!said.err.contains("legal") && !said.err.contains("judge.gguf"), "{said:?}");
+    let typed = home.run(&[&TRAIN[..], &["--model", "typed.gguf"]].concat());
+    assert!(typed.code == 1 && typed.err.contains("typed.gguf"), "{typed:?}");
+}
+
+#[test]
 fn a_corpus_with_too_few_questions_is_not_trained_on() {
     let Some(home) = ingested("train-few", &TEXTS[..1]) else { return };
     let few = home.run(&["train", "--corpus", "pell", "--yes"]);

@@ -167,10 +167,6 @@ impl Making<'_> {
 }
 
 fn add_adapter(writer: &mut Writer, flag: &AdapterFlag, global: &GlobalFlags) -> Result<Part> {
-    if matches!(flag, AdapterFlag::Corpus(_)) {
-        let hint = "it has learned from private documents; to add it all the same: --adapter reader=PATH";
-        return Err(refusal("a bundle does not take the adapter of a corpus", hint));
-    }
     let AdapterFlag::At { name, path } = flag else {
         return Ok(Part { default: flag.to_string(), entry: String::new(), licence: String::new() });
     };

@@ -66,6 +66,7 @@ fn run(mut args: Args) -> Result<ExitCode> {
         Command::Ask(Ask { models, engine, .. })
         | Command::Ingest(Ingest { models, engine, .. })
         | Command::Serve(Serve { models, engine, .. }) => choose::first_run(models, engine, global)?,
+        Command::Train(Train { models, .. }) => train::leave_trained(models),
         _ => {}
     }
     match &mut args.command {

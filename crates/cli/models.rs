@@ -234,7 +234,8 @@ fn fit(model: &str, memory: &[u64], on_cpu: Option<u64>, embedder: &str, global:
     if place == Place::Gpu
         && let Some(placements) = loading.placements_on(&mut memory.clone(), None)?
     {
-        return print_placement(&placements[0], &models[0].0, &embedder, &memory, on_cpu.or_else(free_bytes));
+        let first = global.gpu_numbers().first().copied().unwrap_or(0);
+        return print_placement(&placements[0], &models[0].0, (&embedder, first), &memory, on_cpu.or_else(free_bytes));
     }
     let plan =
         Plan { models: &models, embedder: Some(&embedder), kv_tokens: 0, kv: global.kv.into(), place, memory: first };
@@ -251,15 +252,21 @@ fn fit(model: &str, memory: &[u64], on_cpu: Option<u64>, embedder: &str, global:
     plan.check()
 }
 
-/// Prints what each device holds; it is an error if the CPU's share does not fit. The embedding model is on the first GPU.
+/// Prints what each device holds; it is an error if the CPU's share does not fit. The embedding model is on the first GPU, which
+/// has this number.
 fn print_placement(
     placement: &Placement,
     name: &str,
-    (embedder, embedder_bytes): &(String, u64),
+    ((embedder, embedder_bytes), first): (&(String, u64), usize),
     memory: &[u64],
     on_cpu: Option<u64>,
 ) -> Result<()> {
     let size = |bytes: u64| BinaryBytes(bytes).to_string();
+    let of_embedder = || {
+        let bytes = size(*embedder_bytes);
+        vec![format!("GPU {first}"), embedder.clone(), bytes.clone(), size(0), size(0), bytes, size(memory[0])]
+    };
+    let is_alone = placement.shares.iter().all(|share| share.gpu != Some(0));
     let rows = placement.shares.iter().map(|share| {
         let free = share.gpu.map_or(on_cpu, |gpu| Some(memory[gpu]));
         let (what, beside) = match share.gpu {
@@ -277,6 +284,7 @@ fn print_placement(
         ]
     });
     let kv = format!("KV of {} tokens", placement.kv_tokens);
+    let rows = is_alone.then(of_embedder).into_iter().chain(rows);
     print_table(&["device", "holds", "weights", &kv, "workspace", "needed", "free"], rows)?;
     placement.check_cpu(name, on_cpu)
 }

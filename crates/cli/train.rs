@@ -39,6 +39,15 @@ const SIDE_BY_SIDE: usize = 8;
 /// Questions that are written before the rest is estimated.
 const TIMED: usize = 4;
 
+/// Leaves the model that is trained: not those of agents, which training does not use, and no adapter that the model runs with.
+/// The config file and a bundle may name them.
+pub fn leave_trained(models: &mut ModelFlags) {
+    models.model = typed_model::without_any_adapter(&models.model).to_owned();
+    for of_agent in [&mut models.memorizer, &mut models.researcher, &mut models.judge, &mut models.builder] {
+        *of_agent = None;
+    }
+}
+
 pub fn run(train: &Train, global: &GlobalFlags) -> Result<ExitCode> {
     let can_ask = stdin().is_terminal() && stderr().is_terminal();
     if !train.yes && !can_ask {

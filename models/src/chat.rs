@@ -1,7 +1,9 @@
 //! Chat templates: from turns to the exact text that a model was trained on.
 
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
+use std::str::FromStr;
 
+use chrono::{DateTime, FixedOffset, Local};
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::{Kwargs, Serde};
 use minijinja::{Environment, Error, ErrorKind, Value, context};
@@ -31,6 +33,10 @@ pub struct ChatOptions<'a> {
     pub variables: Option<&'a serde_json::Map<String, serde_json::Value>>,
 }
 
+/// A date and time of day with its distance from UTC, written as RFC 3339 has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LocalTime(DateTime<FixedOffset>);
+
 const NAME: &str = "chat";
 
 impl ChatTemplate {
@@ -48,7 +54,7 @@ impl ChatTemplate {
         environment.add_function("raise_exception", |message: String| -> std::result::Result<Value, Error> {
             Err(Error::new(ErrorKind::InvalidOperation, message))
         });
-        environment.add_function("strftime_now", strftime_now);
+        environment.add_function("strftime_now", |format: &str| written(LocalTime::now(), format));
         // What Hugging Face tokenizers pass where there are none.
         environment.add_global("tools", Value::from(()));
         environment.add_global("documents", Value::from(()));
@@ -62,6 +68,13 @@ impl ChatTemplate {
         for (name, token) in tokens {
             self.environment.add_global(name, token);
         }
+        self
+    }
+
+    /// The same template for which it is always this time.
+    #[must_use]
+    pub fn at(mut self, time: LocalTime) -> ChatTemplate {
+        self.environment.add_function("strftime_now", move |format: &str| written(time, format));
         self
     }
 
@@ -111,10 +124,33 @@ impl ChatTemplate {
     }
 }
 
-/// The local date and time. Templates that write it (Llama 3.1 and later) give another prompt every day.
-fn strftime_now(format: &str) -> std::result::Result<String, Error> {
+impl LocalTime {
+    /// The date and time now, where this machine is.
+    pub fn now() -> LocalTime {
+        LocalTime(Local::now().fixed_offset())
+    }
+}
+
+impl fmt::Display for LocalTime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.to_rfc3339())
+    }
+}
+
+impl FromStr for LocalTime {
+    type Err = String;
+
+    fn from_str(text: &str) -> std::result::Result<LocalTime, String> {
+        DateTime::parse_from_rfc3339(text)
+            .map(LocalTime)
+            .map_err(|error| format!("`{text}` is no date and time: {error}"))
+    }
+}
+
+/// A date and time in a format. Templates that write it (Llama 3.1 and later) give another prompt every day.
+fn written(time: LocalTime, format: &str) -> std::result::Result<String, Error> {
     let mut text = String::new();
-    let written = write!(text, "{}", chrono::Local::now().format(format));
+    let written = write!(text, "{}", time.0.format(format));
     written.map_err(|_| Error::new(ErrorKind::InvalidOperation, format!("`{format}` is no format of a date")))?;
     Ok(text)
 }

@@ -24,7 +24,7 @@ use crate::spec::{DecoderSpec, EncoderSpec, Spec};
 use crate::special_tokens::{folder_eos, folder_special_tokens, gguf_eos, gguf_special_tokens, lacks_bos};
 use crate::split::{Part, SplitDecoder};
 use crate::tokenizer::Tokenizer;
-use crate::weights::{Precision, Processor, Weights};
+use crate::weights::{ComputedBy, Precision, Weights};
 
 /// A language model, ready to run.
 #[derive(Debug)]
@@ -234,15 +234,15 @@ impl LanguageModel {
 }
 
 impl EmbeddingModel {
-    /// Bytes that the weights of a folder take in memory, about, without loading them.
+    /// Bytes that the weights of a folder take in the memory of a CPU or a GPU, about, without loading them.
     ///
     /// # Errors
     /// As [`EmbeddingModel::load`].
-    pub fn weight_bytes(folder: &Path, precision: Precision) -> Result<u64> {
+    pub fn weight_bytes(folder: &Path, precision: Precision, by: ComputedBy, is_gpu: bool) -> Result<u64> {
         if files::is_file(folder) {
             return Err(ModelError::Unsupported { what: "a GGUF file as an embedding model".into() });
         }
-        Ok(Weights::open_folder(folder)?.in_precision(precision).packed_bytes(Processor::Cpu))
+        Ok(Weights::open_folder(folder)?.in_precision(precision).loaded_bytes(by.processor(is_gpu)))
     }
 
     /// Packs the weights of a folder, in a precision, as [`LanguageModel::pack`] does.

@@ -8,7 +8,7 @@ use crate::manifest::{Choice, Kind};
 use crate::shape::Shape;
 use crate::source::{LoadOptions, Source};
 use crate::spec::DecoderSpec;
-use crate::weights::{Processor, Weights};
+use crate::weights::{ComputedBy, Processor, Weights};
 
 /// What a language model takes in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,8 +17,12 @@ pub struct Footprint {
     pub weights: WeightBytes,
     /// Of the weights on a CPU.
     pub cpu: WeightBytes,
-    /// Of the weights on a GPU, where some formats take more.
+    /// Of the weights on a GPU, where some formats take more, and those in `f32` less.
     pub gpu: WeightBytes,
+    /// What computes.
+    pub by: ComputedBy,
+    /// By every processor, in the order of [`PROCESSORS`].
+    of: [WeightBytes; PROCESSORS.len()],
     /// In half precision.
     pub kv_bytes_per_token: u64,
     pub shape: Shape,
@@ -26,7 +30,9 @@ pub struct Footprint {
     pub context: usize,
 }
 
-/// Bytes of packed weights, about.
+const PROCESSORS: [Processor; 4] = [Processor::Cpu, Processor::Gpu, Processor::Portable, Processor::Metal];
+
+/// Bytes of loaded weights, about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WeightBytes {
     pub all: u64,
@@ -39,9 +45,16 @@ pub struct WeightBytes {
 }
 
 impl WeightBytes {
+    /// `to` bytes for every `from`.
+    fn scaled(self, to: u64, from: u64) -> WeightBytes {
+        let scale = |bytes: u64| bytes * to / from;
+        let WeightBytes { all, layer, table, head } = self;
+        WeightBytes { all: scale(all), layer: scale(layer), table: scale(table), head: scale(head) }
+    }
+
     fn new(spec: &DecoderSpec, weights: &Weights, processor: Processor) -> WeightBytes {
         WeightBytes {
-            all: weights.packed_bytes(processor),
+            all: weights.loaded_bytes(processor),
             layer: weights.largest_layer_bytes(spec.layers, processor),
             table: weights.tensor_bytes("model.embed_tokens.weight", processor),
             head: if spec.tied { 0 } else { weights.tensor_bytes("lm_head.weight", processor) },
@@ -95,33 +108,48 @@ impl Footprint {
         let part = |parameters: u64| {
             (u128::from(weight_bytes) * u128::from(parameters) / u128::from(shape.parameters())) as u64
         };
-        let weights = WeightBytes { all: weight_bytes, layer: part(layer), table: part(table), head: part(head) };
-        Some(Footprint {
-            weights,
-            cpu: weights,
-            gpu: weights,
-            kv_bytes_per_token: shape.kv_bytes_per_token(),
-            shape,
-            context: choice.manifest.context_tokens,
-        })
+        let stored = WeightBytes { all: weight_bytes, layer: part(layer), table: part(table), head: part(head) };
+        let bytes_each = match choice.variant.name.as_str() {
+            "f32" => Some(4),
+            "f16" | "bf16" => Some(2),
+            _ => None,
+        };
+        let expanded = |to: u64| bytes_each.map_or(stored, |from| stored.scaled(to, from));
+        let gpu = expanded(2);
+        let dense_table = (2 * shape.vocab * shape.hidden) as u64;
+        let gpu = WeightBytes {
+            all: gpu.all + dense_table.saturating_sub(gpu.table),
+            table: gpu.table.max(dense_table),
+            ..gpu
+        };
+        let of = PROCESSORS.map(|processor| match processor {
+            Processor::Cpu | Processor::Metal => stored,
+            Processor::Gpu => gpu,
+            Processor::Portable => expanded(4),
+        });
+        Some(Footprint::with(shape, choice.manifest.context_tokens, of))
     }
 
     fn new(spec: &DecoderSpec, weights: &Weights) -> Footprint {
-        let shape = Shape::from(spec);
-        let [cpu, gpu] = [Processor::Cpu, Processor::Gpu].map(|of| WeightBytes::new(spec, weights, of));
-        Footprint {
-            weights: cpu,
-            cpu,
-            gpu,
-            kv_bytes_per_token: shape.kv_bytes_per_token(),
-            shape,
-            context: spec.context,
-        }
+        let of = PROCESSORS.map(|processor| WeightBytes::new(spec, weights, processor));
+        Footprint::with(Shape::from(spec), spec.context, of)
     }
 
-    /// Bytes of the token table in the memory of an NVIDIA GPU, where the kernels keep it in 16 bits whatever the file has.
-    pub fn dense_table_bytes(&self) -> u64 {
-        (2 * self.shape.vocab * self.shape.hidden) as u64
+    /// By the kernels, on a CPU.
+    fn with(shape: Shape, context: usize, of: [WeightBytes; PROCESSORS.len()]) -> Footprint {
+        let [cpu, gpu, ..] = of;
+        let kv_bytes_per_token = shape.kv_bytes_per_token();
+        Footprint { weights: cpu, cpu, gpu, by: ComputedBy::Kernels, of, kv_bytes_per_token, shape, context }
+    }
+
+    /// The same model where something else computes, on a CPU.
+    #[must_use]
+    pub fn computed_by(self, by: ComputedBy) -> Footprint {
+        let [cpu, gpu] = [false, true].map(|is_gpu| {
+            let place = PROCESSORS.iter().position(|processor| *processor == by.processor(is_gpu));
+            place.map_or(self.cpu, |place| self.of[place])
+        });
+        Footprint { weights: cpu, cpu, gpu, by, ..self }
     }
 
     /// The same model on a GPU.

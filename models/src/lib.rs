@@ -48,7 +48,7 @@ mod weights;
 
 pub use backend::{Backend, DecoderNetwork, EncoderNetwork, Kernels};
 pub use block_norms::{BlockNorms, PostNorms, last_norm};
-pub use chat::{ChatOptions, ChatTemplate};
+pub use chat::{ChatOptions, ChatTemplate, LocalTime};
 pub use checkpoint::{Checkpoint, EmbeddingModel, LanguageModel};
 pub use decoder::{Batch, Decoder, Output};
 pub use encoder::{Encoder, Pass, ranges};
@@ -71,7 +71,7 @@ pub use source::{Labels, LoadOptions, Source, files_of};
 pub use spec::{Activation, DecoderSpec, EncoderSpec, Rope, Routing, Scaling, SlidingWindow, Spec, Yarn};
 pub use split::{DecoderPart, Part, SplitDecoder};
 pub use tokenizer::Tokenizer;
-pub use weights::{Precision, Weights};
+pub use weights::{ComputedBy, Precision, Weights};
 
 // What a batch is made of, and what is asked of its logits.
 pub use kernels::attention::{PagedSequence, Texts};

@@ -30,11 +30,40 @@ pub enum Precision {
     Quantised(Quantisation),
 }
 
+/// What computes a network, as far as the memory of its weights depends on that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ComputedBy {
+    #[default]
+    Kernels,
+    /// The portable backend on CPUs and NVIDIA GPUs, which expands 16-bit weights to `f32`.
+    Portable,
+    /// The portable backend on a GPU of Apple, which multiplies them as they are.
+    PortableOnMetal,
+}
+
+impl ComputedBy {
+    /// What multiplies weights on a CPU, or on a GPU.
+    pub(crate) fn processor(self, is_gpu: bool) -> Processor {
+        match self {
+            ComputedBy::Kernels if is_gpu => Processor::Gpu,
+            ComputedBy::Kernels => Processor::Cpu,
+            ComputedBy::Portable => Processor::Portable,
+            ComputedBy::PortableOnMetal => Processor::Metal,
+        }
+    }
+}
+
 /// What multiplies weights, in memory of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Processor {
+    /// The kernels on a CPU.
     Cpu,
+    /// The kernels on an NVIDIA GPU.
     Gpu,
+    /// The portable backend on a CPU or an NVIDIA GPU.
+    Portable,
+    /// The portable backend on a GPU of Apple.
+    Metal,
 }
 
 /// The tensors of one checkpoint.
@@ -312,14 +341,14 @@ impl Weights {
         Ok(values)
     }
 
-    /// Bytes that the weight matrices take once they are packed, about.
-    pub(crate) fn packed_bytes(&self, processor: Processor) -> u64 {
-        self.tensors.values().map(|tensor| self.bytes_of(tensor, processor)).sum()
+    /// Bytes that the weights take once they are loaded, about.
+    pub(crate) fn loaded_bytes(&self, processor: Processor) -> u64 {
+        self.tensors.iter().map(|(name, tensor)| self.bytes_of(name, tensor, processor)).sum()
     }
 
     /// The same of one tensor; 0 if there is none of this name.
     pub(crate) fn tensor_bytes(&self, name: &str, processor: Processor) -> u64 {
-        self.locate(name).map_or(0, |tensor| self.bytes_of(&tensor, processor))
+        self.locate(name).map_or(0, |tensor| self.bytes_of(&self.own_name(name), &tensor, processor))
     }
 
     /// The same of the largest of `layers` layers.
@@ -329,20 +358,46 @@ impl Weights {
             let numbered = ["layers.", "blk."].into_iter().find_map(|stem| name.split_once(stem));
             let layer = numbered.and_then(|(_, rest)| rest.split('.').next()?.parse::<usize>().ok());
             if let Some(sum) = layer.and_then(|layer| bytes.get_mut(layer)) {
-                *sum += self.bytes_of(tensor, processor);
+                *sum += self.bytes_of(name, tensor, processor);
             }
         }
         bytes.into_iter().max().unwrap_or(0)
     }
 
-    fn bytes_of(&self, tensor: &Location, processor: Processor) -> u64 {
-        let format = match self.running_format(tensor) {
-            // `Format::as_q8_0`
-            Format::Iq4Nl | Format::Iq4Xs if processor == Processor::Gpu => Format::Q8_0,
-            format => format,
-        };
+    /// Bytes of a tensor, which has this name in the file.
+    fn bytes_of(&self, name: &str, tensor: &Location, processor: Processor) -> u64 {
+        let format = self.format_on(name, tensor, processor);
         let values: usize = tensor.shape.iter().product();
         (values / format.block_len() * format.block_bytes()) as u64
+    }
+
+    /// The format of a tensor in the memory of a processor.
+    fn format_on(&self, name: &str, tensor: &Location, processor: Processor) -> Format {
+        /// Columns of matrices that are multiplied as blocks by the kernels for GPUs (`DeviceMatrix::load`).
+        const STRIP: usize = 64;
+        // Norms and biases, and what is added to the embeddings of an encoder, are `f32`.
+        let [_, .., cols] = tensor.shape[..] else { return Format::F32 };
+        if ["position_embeddings.weight", "token_type_embeddings.weight"].iter().any(|added| name.ends_with(added)) {
+            return Format::F32;
+        }
+        let is_table = || {
+            ["model.embed_tokens.weight", "embeddings.word_embeddings.weight"]
+                .iter()
+                .any(|table| self.own_name(table) == name)
+        };
+        let format = self.running_format(tensor);
+        match processor {
+            Processor::Cpu => format,
+            Processor::Gpu if self.precision == Precision::F32 => Format::F32,
+            Processor::Gpu if format.is_dense() || !cols.is_multiple_of(STRIP) || is_table() => Format::Bf16,
+            // `portable::Halves`
+            Processor::Portable if format.is_dense() => Format::F32,
+            Processor::Gpu | Processor::Portable | Processor::Metal => match format {
+                // `Format::as_q8_0`
+                Format::Iq4Nl | Format::Iq4Xs => Format::Q8_0,
+                format => format,
+            },
+        }
     }
 
     /// The format in which a tensor is multiplied on the CPU. A tensor of three dimensions is a stack of matrices.

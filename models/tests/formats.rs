@@ -1,14 +1,15 @@
 //! Every format of weights that GGUF files come in: the network gives what the same numbers in `f32` give.
 
 use std::fs;
+use std::path::PathBuf;
 
 use candle_core::quantized::QTensor;
-use candle_core::{Device, Tensor};
+use candle_core::{DType, Device, Tensor};
 use half::f16;
 use kernels::matmul::Format;
 use models::{
-    Batch, Decoder, Footprint, KvCache, KvPrecision, LoadOptions, Numerics, PAGE_TOKENS, PagedSequence, Spec,
-    WeightBytes, Weights, active_isa,
+    Batch, ComputedBy, Decoder, EmbeddingModel, Footprint, KvCache, KvPrecision, LoadOptions, Numerics, PAGE_TOKENS,
+    PagedSequence, Precision, Spec, WeightBytes, Weights, active_isa,
 };
 
 const HIDDEN: usize = 256;
@@ -187,29 +188,59 @@ fn logits(tensors: &[Stored]) -> Vec<Vec<f32>> {
 }
 
 #[test]
-fn what_a_gpu_expands_is_in_its_footprint() {
-    let bytes_on_both = |format| {
+fn weights_are_counted_as_each_backend_holds_them() {
+    for format in Format::ALL {
         let tensors = tensors().into_iter().enumerate();
         let tensors: Vec<Stored> = tensors.map(|(index, (name, shape))| stored(index, name, shape, format)).collect();
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("model.gguf");
         fs::write(&path, gguf(&tensors)).unwrap();
         let footprint = Footprint::of(&path, LoadOptions::default()).unwrap();
-        let all = tensors.iter().map(|tensor| tensor.bytes.len() as u64).sum::<u64>();
-        let WeightBytes { layer, table, head, .. } = footprint.weights;
-        assert_eq!((footprint.weights.all, footprint.on_gpu().cpu), (all, footprint.weights));
-        // Their sum lacks the norm before the output matrix only.
-        assert_eq!(LAYERS as u64 * layer + table + head, all - 4 * HIDDEN as u64);
-        (footprint.weights, footprint.on_gpu().weights)
-    };
-    let (of_q3, on_gpu) = bytes_on_both(Format::Q3K);
-    assert_eq!(of_q3, on_gpu);
-    let (_, of_q8) = bytes_on_both(Format::Q8_0);
-    for format in [Format::Iq4Nl, Format::Iq4Xs] {
-        let (on_cpu, on_gpu) = bytes_on_both(format);
-        assert!(on_cpu.all < on_gpu.all, "{on_cpu:?}");
-        assert_eq!(on_gpu, of_q8);
+        let check = |footprint: Footprint, matrix_bytes: &dyn Fn(&Stored, u64) -> u64| {
+            let bytes = |tensor: &Stored| {
+                let values = tensor.shape.iter().product::<usize>() as u64;
+                if tensor.shape.len() == 1 { 4 * values } else { matrix_bytes(tensor, values) }
+            };
+            let WeightBytes { all, layer, table, head } = footprint.weights;
+            assert_eq!(all, tensors.iter().map(bytes).sum::<u64>(), "{format:?}");
+            let of = |name: &str| bytes(tensors.iter().find(|tensor| tensor.name == name).unwrap());
+            assert_eq!((table, head), (of("token_embd.weight"), of("output.weight")), "{format:?}");
+            // Their sum lacks the norm before the output matrix only.
+            assert_eq!(LAYERS as u64 * layer + table + head, all - 4 * HIDDEN as u64, "{format:?}");
+        };
+        let is_dense = matches!(format, Format::F32 | Format::F16 | Format::Bf16);
+        // The IQ4 formats become Q8_0 where nothing multiplies them: 34 bytes for 32 values.
+        let as_blocks = |tensor: &Stored, values: u64| match format {
+            Format::Iq4Nl | Format::Iq4Xs => values / 32 * 34,
+            _ => tensor.bytes.len() as u64,
+        };
+        check(footprint, &|tensor, _| tensor.bytes.len() as u64);
+        check(footprint.on_gpu(), &|tensor, values| {
+            if is_dense || tensor.name == "token_embd.weight" { 2 * values } else { as_blocks(tensor, values) }
+        });
+        let portable = footprint.computed_by(ComputedBy::Portable);
+        for portable in [portable, portable.on_gpu()] {
+            check(portable, &|tensor, values| if is_dense { 4 * values } else { as_blocks(tensor, values) });
+        }
+        check(footprint.computed_by(ComputedBy::PortableOnMetal).on_gpu(), &as_blocks);
     }
+}
+
+#[test]
+fn the_weights_of_an_embedding_model_are_counted_as_each_backend_holds_them() {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../tests/golden/encoder/bert");
+    let tensors = candle_core::safetensors::load(folder.join("model.safetensors"), &Device::Cpu).unwrap();
+    let bytes = |matrix_bytes: usize| -> u64 {
+        let of = |(name, tensor): (&String, &Tensor)| {
+            let is_matrix = tensor.rank() == 2 && !name.contains("position_embed") && !name.contains("token_type");
+            tensor.elem_count() * if is_matrix { matrix_bytes } else { 4 }
+        };
+        tensors.iter().filter(|(_, tensor)| tensor.dtype() == DType::F32).map(of).sum::<usize>() as u64
+    };
+    let counted = |by, is_gpu| EmbeddingModel::weight_bytes(&folder, Precision::Stored, by, is_gpu).unwrap();
+    assert_eq!(counted(ComputedBy::Kernels, false), bytes(4));
+    assert_eq!(counted(ComputedBy::Kernels, true), bytes(2), "the kernels for GPUs multiply in bf16");
+    assert_eq!((counted(ComputedBy::Portable, false), counted(ComputedBy::Portable, true)), (bytes(4), bytes(4)));
 }
 
 /// Formats whose products are of `f32` give the values of `f32` weights; in the others activations are int8, which costs each of

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use candle_core::quantized::gguf_file::{self, Value};
-use models::{ChatTemplate, Checkpoint, LoadOptions};
+use models::{ChatTemplate, Checkpoint, LoadOptions, LocalTime};
 use serde_json::json;
 
 /// Bytes as GPT-2's alphabet writes them, for letters; then a word that no merge leads to, and three special tokens.
@@ -117,6 +117,11 @@ fn templates_know_the_date_and_that_there_are_no_tools() {
     assert!(day.parse::<u32>().is_ok_and(|day| (1..=31).contains(&day)), "{today}");
     assert!(year.parse::<u32>().is_ok_and(|year| year >= 2024), "{today}");
     assert_eq!(render("{{ tools is none }} {{ tools is defined }} {{ documents is none }}"), "True True True");
+    let time: LocalTime = "2024-02-29T23:59:59.25+01:00".parse().unwrap();
+    let fixed = ChatTemplate::new("{{ strftime_now('%d %b %Y %H:%M:%S%.3f %z') }}").unwrap().at(time);
+    assert_eq!(rendered(&fixed), "29 Feb 2024 23:59:59.250 +0100");
+    assert_eq!(time.to_string().parse(), Ok(time));
+    assert!("today".parse::<LocalTime>().is_err());
     let invalid = ChatTemplate::new("{{ strftime_now('%Q') }}").unwrap();
     let error = invalid.render(&[json!({})]).unwrap_err().to_string();
     assert!(error.contains("`%Q` is no format of a date"), "{error}");

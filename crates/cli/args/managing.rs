@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 
 use clap::Subcommand;
-use launch::flags::{AdapterFlag, DEFAULT_EMBEDDER, DEFAULT_MODEL, ModelFlags, bytes};
+use launch::flags::{AdapterFlag, DEFAULT_EMBEDDER, DEFAULT_MODEL, MODELS_HEADING, ModelFlags, bundled_adapter, bytes};
 use memory::graph_view::Format;
 use memory::{Method, methods};
 
@@ -124,13 +124,13 @@ pub struct Bundle {
     #[command(subcommand)]
     pub command: Option<BundleCommand>,
     /// Language model that the file answers with; MODEL+ADAPTER runs it with an adapter
-    #[arg(long, default_value = DEFAULT_MODEL, value_name = "NAME|PATH")]
+    #[arg(long, default_value = DEFAULT_MODEL, value_name = "NAME|PATH", env = "MEMLOCAL_MODEL", help_heading = MODELS_HEADING)]
     pub model: String,
     /// Embedding model
-    #[arg(long, default_value = DEFAULT_EMBEDDER, value_name = "NAME|PATH")]
+    #[arg(long, default_value = DEFAULT_EMBEDDER, value_name = "NAME|PATH", help_heading = MODELS_HEADING)]
     pub embedder: String,
     /// LoRA adapter, once for each
-    #[arg(long = "adapter", value_name = "NAME=PATH|none")]
+    #[arg(long = "adapter", value_name = "NAME=PATH|none", value_parser = bundled_adapter, help_heading = MODELS_HEADING)]
     pub adapters: Vec<AdapterFlag>,
     /// Corpus, once for each; it can be asked, not changed
     #[arg(long, value_name = "NAME")]

@@ -11,6 +11,7 @@ use ::train::lessons::Supervised;
 use ::train::memory::{Plan, parameters};
 use ::train::optimiser::{Decay, Settings};
 use ::train::run::{ADAPTER, Options};
+use ::train::state;
 use anyhow::{Context, Result};
 use launch::corpus_adapter::configuration;
 use launch::failure::refusal;
@@ -197,7 +198,8 @@ impl TrainConfig<'_> {
     /// without a checkpoint.
     fn run(&self, data: &Path, folder: &Path, say: &mut dyn FnMut(&str)) -> Result<Cost> {
         let (rank, alpha) = self.shape()?;
-        let base = Base::of(self.open()?, LONGEST, None)?;
+        let time = state::time(folder)?;
+        let base = Base::of(self.open()?, LONGEST, None)?.at(time);
         let start_from = |path| base.start_from(path, rank as usize, alpha as f32, &Projection::ALL);
         let start = self.start.map(start_from).transpose()?;
         let training = base.reader().read(data)?;
@@ -221,6 +223,7 @@ impl TrainConfig<'_> {
             checkpoint_every: CHECKPOINT_EVERY,
             evaluate_every: usize::MAX,
             stop_after: None,
+            time,
         };
         let mut lessons = Supervised { training: &training, batch: BATCH, pass_tokens: PASS_TOKENS, seed: self.seed };
         let began = Instant::now();

@@ -5,7 +5,7 @@
 //! threads = 4                  # flags of every command
 //! gpu = "auto"
 //!
-//! [models]                     # which model plays which agent, for ask, ingest, serve and mcp
+//! [models]                     # which model plays which agent, for the commands that run, train or bundle models
 //! model = "qwen2.5-7b-instruct"
 //! memorizer = "qwen2.5-1.5b-instruct"
 //!
@@ -14,8 +14,10 @@
 //! ```
 //!
 //! The names are those of the flags. The values become the flags' defaults, so this module knows no flag by name. A value whose
-//! flag conflicts with one that is given elsewhere is overridden by it: with `--model` the file's `engine` has no effect. Sections
-//! are for the commands of `memlocal`; `memlocal-bench` reads the flags of every command only.
+//! flag conflicts with one that is given elsewhere is overridden by it: with `--model` the file's `engine` has no effect. A
+//! command takes a setting of `[models]` if it has the flag under the heading of models and the flag takes the value; a setting
+//! that no command takes is an error. Sections are for the commands of `memlocal`; `memlocal-bench` reads the flags of every
+//! command only.
 
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -41,7 +43,7 @@ const FILE: &str = "config.toml";
 
 /// The section of models, and the commands to which it applies.
 const MODELS: &str = "models";
-const MODEL_COMMANDS: [&str; 5] = ["ask", "ingest", "serve", "mcp", "doctor"];
+const MODEL_COMMANDS: [&str; 7] = ["ask", "ingest", "serve", "mcp", "doctor", "train", "bundle"];
 
 /// How the file's sections are used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -198,7 +200,7 @@ fn with_bundle(mut command: Command, bundle: &Bundle, given: &Given) -> Command 
         };
         let setting = Setting { flag, values: values.iter().map(inside).collect(), line: 0 };
         for name in MODEL_COMMANDS {
-            if command.find_subcommand(name).is_some() {
+            if command.find_subcommand(name).is_some_and(|command| is_of_models(flag_of(command, flag))) {
                 command = command.mut_subcommand(name, |command| with_default(command, &setting, given));
             }
         }
@@ -251,8 +253,7 @@ impl File<'_> {
             }
             for (key, value) in table {
                 let setting = self.setting(key, value)?;
-                for &name in commands {
-                    self.check(&setting, &command, Some((section, name)))?;
+                for name in self.takers(&setting, &command, section, commands)? {
                     command = command.mut_subcommand(name, |command| with_default(command, &setting, self.given));
                 }
             }
@@ -271,14 +272,36 @@ impl File<'_> {
         Ok(Setting { flag: key.get_ref(), values, line })
     }
 
+    /// Those of the commands that take a setting of a section.
+    ///
+    /// # Errors
+    /// If none does.
+    fn takers<'c>(
+        &self,
+        setting: &Setting<'_>,
+        command: &Command,
+        section: &str,
+        commands: &[&'c str],
+    ) -> Result<Vec<&'c str>> {
+        let mut refused = None;
+        let mut takers = Vec::new();
+        for &name in commands {
+            match self.check(setting, command, Some((section, name))) {
+                Ok(()) => takers.push(name),
+                Err(error) => refused = refused.or(Some(error)),
+            }
+        }
+        refused.filter(|_| takers.is_empty()).map_or(Ok(takers), Err)
+    }
+
     /// Checks with the command's own parser that the flag exists and takes the value.
     fn check(&self, setting: &Setting<'_>, command: &Command, of: Option<(&str, &str)>) -> Result<()> {
         let (flag, values, line) = (setting.flag, &setting.values, setting.line);
         let owner = of.map_or(Some(command), |(_, name)| command.find_subcommand(name));
-        let argument = owner.and_then(|owner| owner.get_arguments().find(|argument| argument.get_long() == Some(flag)));
+        let argument = owner.and_then(|owner| flag_of(owner, flag));
         let may_be_set = argument.is_some_and(|argument| match of {
             None => argument.is_global_set() && flag != "config" && flag != "cpu",
-            Some((MODELS, _)) => argument.get_help_heading() == Some(MODELS_HEADING),
+            Some((MODELS, _)) => is_of_models(Some(argument)),
             Some(_) => !argument.is_required_set(),
         });
         let Some(argument) = argument.filter(|_| may_be_set) else {
@@ -317,6 +340,16 @@ impl File<'_> {
     }
 }
 
+/// The argument of a command with this name.
+fn flag_of<'c>(command: &'c Command, name: &str) -> Option<&'c Arg> {
+    command.get_arguments().find(|argument| argument.get_long() == Some(name))
+}
+
+/// Whether `[models]` and a bundle may set an argument.
+fn is_of_models(argument: Option<&Arg>) -> bool {
+    argument.is_some_and(|argument| argument.get_help_heading() == Some(MODELS_HEADING))
+}
+
 /// A value as it would be typed; none for what cannot be.
 fn written(value: &DeValue<'_>) -> Option<String> {
     match value {
@@ -329,8 +362,7 @@ fn written(value: &DeValue<'_>) -> Option<String> {
 }
 
 fn with_default(command: Command, setting: &Setting<'_>, given: &Given) -> Command {
-    let known = command.get_arguments().find(|argument| argument.get_long() == Some(setting.flag));
-    let set = known.filter(|argument| !given.has_instead(argument, &command));
+    let set = flag_of(&command, setting.flag).filter(|argument| !given.has_instead(argument, &command));
     let Some(id) = set.map(|argument| argument.get_id().clone()) else { return command };
     // A default does not count as the argument that a group requires.
     let groups = command.get_groups().filter(|group| group.is_required_set() && group.get_args().any(|of| *of == id));
@@ -344,10 +376,11 @@ mod tests {
     use std::num::NonZeroUsize;
     use std::path::Path;
 
+    use bundle::{Readers, Writer};
     use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
-    use super::{File, Given, Sections, without_overridden_variables};
-    use crate::flags::{EndpointFlags, GlobalFlags, Gpu, ModelFlags};
+    use super::{File, Given, Sections, with_bundle, without_overridden_variables};
+    use crate::flags::{AdapterFlag, EndpointFlags, GlobalFlags, Gpu, MODELS_HEADING, ModelFlags, bundled_adapter};
 
     /// The commands that a config file has sections for, with a few of their flags.
     #[derive(Debug, Parser)]
@@ -366,6 +399,36 @@ mod tests {
         Serve(Serve),
         Mcp(Models),
         Doctor(Models),
+        Train(Train),
+        Bundle(Bundle),
+    }
+
+    #[derive(Debug, clap::Args)]
+    struct Train {
+        #[arg(long)]
+        corpus: String,
+        #[arg(long, default_value = "", env = "MEMLOCAL_MODEL", help_heading = MODELS_HEADING)]
+        model: String,
+        #[arg(long = "adapter")]
+        adapters: Vec<AdapterFlag>,
+    }
+
+    #[derive(Debug, clap::Args)]
+    #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+    struct Bundle {
+        #[command(subcommand)]
+        command: Option<Show>,
+        #[arg(long, default_value = "", env = "MEMLOCAL_MODEL", help_heading = MODELS_HEADING)]
+        model: String,
+        #[arg(long = "adapter", value_parser = bundled_adapter, help_heading = MODELS_HEADING)]
+        adapters: Vec<AdapterFlag>,
+        #[arg(long, required = true)]
+        output: Option<String>,
+    }
+
+    #[derive(Debug, Subcommand)]
+    enum Show {
+        Show,
     }
 
     #[derive(Debug, clap::Args)]
@@ -467,6 +530,59 @@ mod tests {
     }
 
     #[test]
+    fn models_are_set_for_the_commands_that_have_the_flag_and_take_the_value() {
+        let train = |text: &str, words: &str| match parse(text, words).unwrap().command {
+            Command::Train(train) => train,
+            other => panic!("{other:?}"),
+        };
+        let bundle = |text: &str, words: &str| match parse(text, words).unwrap().command {
+            Command::Bundle(bundle) => bundle,
+            other => panic!("{other:?}"),
+        };
+        let both = "[models]\nmodel = \"a+legal\"\njudge = \"j\"\nadapter = [\"legal=x\"]\n";
+        let trained = train(both, "train --corpus c");
+        assert_eq!((trained.model.as_str(), trained.adapters.len()), ("a+legal", 0), "its adapter is where it begins");
+        assert_eq!(train(both, "train --corpus c --model b").model, "b");
+        let own = format!("{both}[train]\nadapter = \"none\"\nmodel = \"b\"\n");
+        let trained = train(&own, "train --corpus c");
+        assert_eq!((trained.model.as_str(), &trained.adapters[..]), ("b", &[AdapterFlag::None][..]));
+        let bundled = bundle(both, "bundle --output o");
+        assert_eq!((bundled.model.as_str(), bundled.output.as_deref()), ("a+legal", Some("o")));
+        assert_eq!(bundled.adapters, [AdapterFlag::At { name: "legal".into(), path: "x".into() }]);
+        assert!(bundle(both, "bundle show").command.is_some(), "a default does not conflict with a subcommand");
+        let corpus = "[models]\nmodel = \"a\"\nadapter = \"corpus\"\n";
+        let bundled = bundle(corpus, "bundle --output o");
+        assert_eq!((bundled.model.as_str(), bundled.adapters.len()), ("a", 0), "a bundle takes no adapter of a corpus");
+        let Command::Ask(ask) = parse(corpus, "ask --docs a").unwrap().command else { panic!("another command") };
+        assert_eq!(ask.models.adapters, [AdapterFlag::Corpus(None)]);
+    }
+
+    #[test]
+    fn the_models_of_a_bundle_are_those_of_every_command_that_has_the_flag() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("office");
+        let defaults = [("model", "./models/m+legal"), ("adapter", "legal=./adapters/legal"), ("embedder", "e:f32")];
+        let defaults = defaults.map(|(flag, value)| (flag.to_owned(), vec![value.to_owned()])).into();
+        let bundle = Writer::create(&path, "").unwrap().finish(defaults, Readers::All).unwrap();
+        let parse = |words: &str| {
+            let words = ["memlocal"].into_iter().chain(words.split(' '));
+            let given = Given::of(&Args::command(), words.clone());
+            let command = with_bundle(Args::command(), &bundle, &given);
+            Args::from_arg_matches(&command.try_get_matches_from(words).unwrap()).unwrap().command
+        };
+        let model = path.join("models/m+legal").display().to_string();
+        let Command::Train(train) = parse("train --corpus c") else { panic!("another command") };
+        assert_eq!((train.model, train.adapters.len()), (model.clone(), 0));
+        let Command::Bundle(bundled) = parse("bundle --output o") else { panic!("another command") };
+        let adapter = AdapterFlag::At { name: "legal".into(), path: path.join("adapters/legal") };
+        assert_eq!((bundled.model, bundled.adapters), (model.clone(), vec![adapter]));
+        let Command::Mcp(mcp) = parse("mcp") else { panic!("another command") };
+        assert_eq!((mcp.models.model, mcp.models.embedder.as_str()), (model, "e:f32"));
+        let Command::Bundle(typed) = parse("bundle --output o --model b") else { panic!("another command") };
+        assert_eq!(typed.model, "b");
+    }
+
+    #[test]
     fn a_wrong_setting_is_reported_with_its_line() {
         let check = |text: &str, want: &str| {
             let error = parse(text, "serve").map(drop).unwrap_err();
@@ -475,6 +591,9 @@ mod tests {
         check("threads = 2\nprot = 3\n", "line 2: there is no setting `prot`");
         check("\n[serve]\nprot = 3", "line 3: there is no setting `prot` of [serve]");
         check("[models]\nport = 3", "line 2: there is no setting `port` of [models]");
+        check("[models]\noutput = \"x\"", "line 2: there is no setting `output` of [models]");
+        check("[models]\nyarn = \"far\"", "line 2: invalid value 'far' for '--yarn <FACTOR>'");
+        check("[models]\nadapter = \"far\"", "line 2: invalid value 'far' for '--adapter <");
         check("[models]\nmodels = []", "line 2: there is no setting `models` of [models]");
         check("[sreve]\nport = 3", "line 1: there is no command `sreve`");
         check("port = 3", "line 1: there is no setting `port`");

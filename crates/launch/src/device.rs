@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use candle_core::Device;
-use models::{Kernels, KvPrecision, LanguageModel, LoadOptions};
+use models::{ComputedBy, Kernels, KvPrecision, LanguageModel, LoadOptions};
 use portable::Portable;
 
 use crate::eprintln;
@@ -93,6 +93,16 @@ pub fn check_kv(kv: KvFormat, by_gpu_kernels: bool) -> Result<()> {
         format!("the kernels for GPUs have no keys and values in {}", KvPrecision::from(kv)),
         "omit --kv, or --gpu, or compute with --backend portable",
     ))
+}
+
+/// What computes by these flags, as far as it is known before a device is opened.
+pub(crate) fn computed_by(flags: &GlobalFlags) -> ComputedBy {
+    let on_metal = cfg!(feature = "metal") && flags.gpu() != Gpu::None;
+    match flags.backend {
+        Some(BackendChoice::Portable) | None if on_metal => ComputedBy::PortableOnMetal,
+        Some(BackendChoice::Portable) => ComputedBy::Portable,
+        Some(BackendChoice::Kernels) | None => ComputedBy::Kernels,
+    }
 }
 
 impl BackendChoice {

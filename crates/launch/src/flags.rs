@@ -297,6 +297,16 @@ pub fn bytes(text: &str) -> Result<u64, String> {
     bytes.filter(|bytes| *bytes > 0).ok_or_else(|| "it must be a whole number of GiB, GB, MiB or MB".into())
 }
 
+/// Parses an adapter that a bundle takes.
+pub fn bundled_adapter(text: &str) -> Result<AdapterFlag, String> {
+    const PRIVATE: &str = "a bundle does not take the adapter of a corpus, which has learned from private documents; to \
+                           add it all the same: --adapter reader=PATH";
+    match text.parse()? {
+        AdapterFlag::Corpus(_) => Err(PRIVATE.into()),
+        adapter => Ok(adapter),
+    }
+}
+
 /// Parses a sampling temperature.
 pub fn temperature(text: &str) -> Result<f32, String> {
     let number: f32 = text.parse().map_err(|error| format!("{error}"))?;

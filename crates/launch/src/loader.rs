@@ -3,14 +3,14 @@
 
 use anyhow::{Context, Result};
 use engine::{Config, Engine, Models};
-use models::manifest::Choice;
-use models::{EmbeddingModel, Footprint, LoadOptions, Precision, Quantisation};
+use models::manifest::{Choice, Kind};
+use models::{ComputedBy, EmbeddingModel, Footprint, LoadOptions, Precision, Quantisation};
 
 use crate::adapters::{self, Assigned};
-use crate::device::Computing;
+use crate::device::{Computing, computed_by};
 use crate::failure::refusal;
 use crate::fetching::{found, path_of};
-use crate::flags::{EmbedderFormat, GlobalFlags, ModelFlags};
+use crate::flags::{EmbedderFormat, GlobalFlags, Gpu, ModelFlags};
 use crate::memory_budget::{self, Loading};
 use crate::typed_model::{embedder_precision, embedder_quantisation, name, quantised_name};
 
@@ -24,12 +24,15 @@ pub fn start(flags: &ModelFlags, with_embedder: bool, global: &GlobalFlags) -> R
     let options = LoadOptions { precision: precision_of(flags.quantise), yarn: flags.yarn };
     let mut footprints = Vec::new();
     for (typed, path) in names.iter().zip(&paths) {
-        footprints.push((name(typed), Footprint::of(path, options).with_context(|| loading(typed))?));
+        let footprint = Footprint::of(path, options).with_context(|| loading(typed))?;
+        footprints.push((name(typed), footprint.computed_by(computed_by(global))));
     }
     let embedder = with_embedder.then(|| path_of(&flags.embedder, global)).transpose()?;
     let embedder_bytes = embedder.as_ref().map(|path| {
         let precision = embedder_precision(&flags.embedder, flags.quantise_embedder);
-        let bytes = EmbeddingModel::weight_bytes(path, precision).with_context(|| loading(&flags.embedder))?;
+        let (by, is_gpu) = (computed_by(global), !computing.device.is_cpu());
+        let bytes = EmbeddingModel::weight_bytes(path, precision, by, is_gpu);
+        let bytes = bytes.with_context(|| loading(&flags.embedder))?;
         anyhow::Ok((name(&flags.embedder), bytes))
     });
     let embedder_bytes = embedder_bytes.transpose()?;
@@ -82,23 +85,78 @@ pub fn footprint(typed: &str, global: &GlobalFlags) -> Result<(String, Footprint
             refusal(format!("{choice} is an embedding model"), "name it with --embedder, beside a language model")
         })?,
     };
-    Ok((name(typed), footprint))
+    Ok((name(typed), footprint.computed_by(computed_by(global))))
 }
 
-/// The bytes of an embedding model's weights, without fetching or loading it.
+/// The bytes of an embedding model's weights, without fetching or loading it, by the name that says how they are quantised.
+///
+/// # Errors
+/// If it is no embedding model, or is neither here nor known.
 pub fn embedder_bytes(typed: &str, global: &GlobalFlags) -> Result<(String, u64)> {
+    let quantise = embedder_quantisation(typed, None);
+    let (by, is_gpu) = (computed_by(global), global.gpu() != Gpu::None);
     let bytes = match found(typed, global)? {
-        Ok(path) => {
-            let precision = embedder_precision(typed, None);
-            EmbeddingModel::weight_bytes(&path, precision).with_context(|| format!("cannot measure {typed}"))?
-        }
-        Err(Choice { variant, .. }) => variant.weight_bytes().unwrap_or(variant.memory_mib << 20),
+        Ok(path) => EmbeddingModel::weight_bytes(&path, precision_of(quantise), by, is_gpu)
+            .with_context(|| format!("cannot measure {typed}"))?,
+        Err(choice) => stated_embedder_bytes(choice, quantise, by, is_gpu).ok_or_else(|| {
+            refusal(format!("{choice} is a language model"), "name an embedding model with --embedder, such as bge-m3")
+        })?,
     };
-    Ok((name(typed), bytes))
+    Ok((quantised_name(typed, quantise), bytes))
+}
+
+/// What the manifest of an embedding model says of its bytes; none of a language model. The kernels for GPUs keep the token table
+/// in 16 bits, and the manifest does not say its size: what is quantised beside it is counted as if all were in 16 bits.
+fn stated_embedder_bytes(
+    Choice { manifest, variant }: Choice<'_>,
+    quantise: Option<Quantisation>,
+    by: ComputedBy,
+    is_gpu: bool,
+) -> Option<u64> {
+    let Kind::Encoder { .. } = manifest.kind else { return None };
+    let stored = variant.weight_bytes().unwrap_or(variant.memory_mib << 20);
+    // Of a weight, in half bits.
+    let stored_size = match variant.name.as_str() {
+        "f32" => 64,
+        "f16" | "bf16" => 32,
+        _ => return Some(stored),
+    };
+    let size = match (quantise, by) {
+        (_, ComputedBy::Kernels) if is_gpu => 32,
+        (Some(Quantisation::Q8_0), _) => 17,
+        (Some(Quantisation::Q4K), _) => 9,
+        (None, ComputedBy::Portable) => 64,
+        (None, ComputedBy::Kernels | ComputedBy::PortableOnMetal) => stored_size,
+    };
+    Some(stored * size / stored_size)
 }
 
 /// Tokens in the KV cache of each language model, unless the user or a GPU's memory decides.
 pub fn default_kv_tokens<'a>(models: impl IntoIterator<Item = &'a Footprint>) -> usize {
     let longest = models.into_iter().map(|model| model.context).max().unwrap_or(0);
     longest.max(Config::default().kv_tokens)
+}
+
+#[cfg(test)]
+mod tests {
+    use models::manifest::built_in;
+
+    use super::*;
+
+    #[test]
+    fn an_embedding_model_that_is_not_here_has_the_bytes_that_its_manifest_and_its_precision_say() {
+        let bytes = |name: &str, variant: &str, quantise, by, is_gpu| {
+            let manifest = built_in().iter().find(|manifest| manifest.name == name).unwrap();
+            stated_embedder_bytes(manifest.choose(variant).unwrap(), quantise, by, is_gpu)
+        };
+        let bge = |quantise, by, is_gpu| bytes("bge-m3", "f32", quantise, by, is_gpu);
+        let (stored, q8_0) = (2_271_145_830, Some(Quantisation::Q8_0));
+        assert_eq!(bge(None, ComputedBy::Kernels, false), Some(stored));
+        assert_eq!(bge(None, ComputedBy::Kernels, true), Some(stored / 2));
+        assert_eq!(bge(None, ComputedBy::Portable, true), Some(stored));
+        assert_eq!(bge(q8_0, ComputedBy::Kernels, false), Some(stored * 17 / 64));
+        assert_eq!(bge(q8_0, ComputedBy::Portable, false), Some(stored * 17 / 64));
+        assert_eq!(bge(q8_0, ComputedBy::Kernels, true), Some(stored / 2), "as if the token table were all of it");
+        assert_eq!(bytes("qwen2.5-7b-instruct", "bf16", None, ComputedBy::Kernels, false), None);
+    }
 }

@@ -3,6 +3,7 @@
 use anyhow::Result;
 use candle_core::Device;
 use engine::Config;
+use indicatif::BinaryBytes;
 use models::{Footprint, KvPrecision};
 use sysinfo::{MemoryRefreshKind, RefreshKind, System};
 
@@ -94,7 +95,13 @@ impl<'a> Loading<'a> {
             }
         }
         // The embedding model is on the first.
-        free[0] = free[0].saturating_sub(embedder.map_or(0, |(_, bytes)| *bytes));
+        if let Some((name, bytes)) = embedder {
+            free[0] = free[0].checked_sub(*bytes).ok_or_else(|| {
+                let (needed, free) = (BinaryBytes(*bytes), BinaryBytes(free[0]));
+                let what = format!("not enough memory: {needed} of {name} needed on the first GPU, {free} free");
+                refusal(what, "name another GPU first, or choose a smaller embedding model")
+            })?;
+        }
         let mut placements = Vec::new();
         let mut on_cpu = on_cpu;
         for (name, model) in &on_gpu {
@@ -217,5 +224,25 @@ mod tests {
         assert_eq!(placements[0].shares[1].gpu, Some(0), "the first of them");
         let refused = loading.placements_on(&mut [6 * GIB, 6 * GIB], Some(GIB)).unwrap_err().to_string();
         assert!(refused.contains("GPU 2 layers") && refused.contains("GPU 3 layers"), "{refused}");
+    }
+
+    #[test]
+    fn the_embedding_model_is_on_the_first_gpu_or_refused() {
+        let manifest = built_in().iter().find(|manifest| manifest.name == "qwen2.5-7b-instruct").unwrap();
+        let models = [("qwen".to_owned(), Footprint::of_manifest(manifest.choose("bf16").unwrap()).unwrap())];
+        let embedder = ("bge".to_owned(), 2 * GIB);
+        let loading = Loading {
+            models: &models,
+            embedder: Some(&embedder),
+            requested: Some(8192),
+            default_tokens: 8192,
+            kv: KvPrecision::F16,
+            gpu_numbers: &[],
+        };
+        let mut free = [4 * GIB, 24 * GIB];
+        let placements = loading.placements_on(&mut free, None).unwrap().unwrap();
+        assert_eq!((placements[0].bytes_on(Some(0)), free[0]), (0, 2 * GIB));
+        let refused = loading.placements_on(&mut [GIB, 24 * GIB], None).unwrap_err().to_string();
+        assert_eq!(refused, "not enough memory: 2.00 GiB of bge needed on the first GPU, 1.00 GiB free");
     }
 }

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use engine::{Config, Engine, Models};
 use models::{Footprint, Inspection, LoadOptions, Quantisation};
 
-use crate::device::Computing;
+use crate::device::{Computing, computed_by};
 use crate::failure::refusal;
 use crate::fetching::found;
 use crate::flags::{GlobalFlags, Gpu};
@@ -45,6 +45,7 @@ impl<'a> OneModel<'a> {
     /// Bytes that it takes with its KV cache and the workspace of a step. On an NVIDIA GPU the cache is the smallest of use.
     pub fn memory(&self, footprint: Footprint) -> ModelBytes {
         let place = if self.global.gpu() == Gpu::None { Place::Shared } else { Place::Gpu };
+        let footprint = footprint.computed_by(computed_by(self.global));
         let footprint = if place == Place::Gpu { footprint.on_gpu() } else { footprint };
         let models = [(self.typed.to_owned(), footprint)];
         let kv_tokens = match (self.global.kv_tokens, place) {
@@ -69,7 +70,7 @@ impl<'a> OneModel<'a> {
         let loading = || format!("cannot load {}", self.typed);
         let computing = Computing::of(self.global)?;
         let footprint = Footprint::of(&self.path, self.options).with_context(loading)?;
-        let models = [(name.to_owned(), footprint)];
+        let models = [(name.to_owned(), footprint.computed_by(computed_by(self.global)))];
         let plan = Loading::of(&models, None, self.global);
         let placements = plan.placements(&computing)?;
         let placement = placements.as_ref().map(|placements| &placements[0]);

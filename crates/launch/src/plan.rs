@@ -12,7 +12,7 @@ pub use engine::MIN_KV_TOKENS;
 /// Models on one device.
 #[derive(Debug, Clone, Copy)]
 pub struct Plan<'a> {
-    /// Language models by name.
+    /// Language models by name, with their footprints at that place.
     pub models: &'a [(String, Footprint)],
     /// The embedding model's name and bytes.
     pub embedder: Option<&'a (String, u64)>,
@@ -48,7 +48,7 @@ impl Plan<'_> {
     pub fn parts(&self) -> Vec<(String, u64)> {
         let mut parts = Vec::new();
         for (name, model) in self.models {
-            parts.push((format!("weights of {name}"), self.weight_bytes(model)));
+            parts.push((format!("weights of {name}"), model.weights.all));
             let kept = format!("keys and values of {} tokens in {}", self.kv_tokens, self.kv);
             parts.push((kept, self.kv.bytes(model.kv_bytes_per_token).saturating_mul(self.kv_tokens as u64)));
         }
@@ -60,12 +60,6 @@ impl Plan<'_> {
     /// Bytes of all parts.
     pub fn needed(&self) -> u64 {
         self.parts().iter().fold(0, |sum, (_, bytes)| sum.saturating_add(*bytes))
-    }
-
-    /// On an NVIDIA GPU the token table is in 16 bits.
-    fn weight_bytes(&self, model: &Footprint) -> u64 {
-        let more = model.dense_table_bytes().saturating_sub(model.weights.table);
-        model.weights.all + if self.place == Place::Gpu { more } else { 0 }
     }
 
     /// Activations and logits of the largest step. On an NVIDIA GPU it is what the engine keeps free.
@@ -94,8 +88,10 @@ impl Plan<'_> {
     pub fn model_that_fits(&self) -> Option<(Choice<'static>, u64)> {
         let choices =
             built_in().iter().flat_map(|manifest| manifest.variants.iter().map(|variant| Choice { manifest, variant }));
+        let by = self.models.first().map(|(_, model)| model.by).unwrap_or_default();
         let fits = |choice: Choice<'static>| {
-            let models = [(choice.to_string(), Footprint::of_manifest(choice)?)];
+            let model = Footprint::of_manifest(choice)?.computed_by(by);
+            let models = [(choice.to_string(), if self.place == Place::Gpu { model.on_gpu() } else { model })];
             let plan = Plan { models: &models, kv_tokens: 4096, memory: 0, ..*self };
             Some((choice, models[0].1.weights.all, plan.needed())).filter(|(.., needed)| *needed <= self.memory)
         };
@@ -135,6 +131,8 @@ impl Plan<'_> {
 
 #[cfg(test)]
 mod tests {
+    use models::ComputedBy;
+
     use super::*;
 
     const GIB: u64 = 1 << 30;
@@ -177,8 +175,12 @@ mod tests {
         // The largest KV cache in tokens, or `-`, on GPUs of 8, 12, 16, 24 and 80 GiB, of which the engine keeps 3 GiB free.
         let cards = [8, 12, 16, 24, 80];
         for (name, variant) in MODELS.iter().flat_map(|(name, ..)| [(*name, "q4_k_m"), (*name, "bf16")]) {
-            let models = [footprint(name, variant)];
+            let (choice, on_cpu) = footprint(name, variant);
+            let models = [(choice, on_cpu.on_gpu())];
             let model = models[0].1;
+            // The kernels for GPUs keep the token table in 16 bits.
+            let table = (2 * model.shape.vocab * model.shape.hidden) as u64;
+            let all = on_cpu.cpu.all + table.saturating_sub(on_cpu.cpu.table);
             for card in cards {
                 let memory = card * GIB;
                 let plan = Plan {
@@ -189,8 +191,7 @@ mod tests {
                     place: Place::Gpu,
                     memory,
                 };
-                let table = model.dense_table_bytes().saturating_sub(model.weights.table);
-                let rest = memory as i128 - 3 * i128::from(GIB) - i128::from(model.weights.all + table);
+                let rest = memory as i128 - 3 * i128::from(GIB) - i128::from(all);
                 let tokens = rest.div_euclid(i128::from(model.kv_bytes_per_token)) / 32 * 32;
                 let want = (tokens >= 2048).then(|| usize::try_from(tokens).unwrap());
                 assert_eq!(plan.kv_tokens_that_fit(), want, "{name}:{variant} on {card} GiB");
@@ -200,7 +201,8 @@ mod tests {
             }
         }
         let on = |name, variant, card| {
-            let models = [footprint(name, variant)];
+            let (choice, model) = footprint(name, variant);
+            let models = [(choice, model.on_gpu())];
             let memory = card * GIB;
             Plan { models: &models, embedder: None, kv_tokens: 0, kv: KvPrecision::F16, place: Place::Gpu, memory }
                 .kv_tokens_that_fit()
@@ -211,6 +213,50 @@ mod tests {
             on("qwen2.5-14b-instruct", "q4_k_m", 16).is_some() && on("qwen2.5-14b-instruct", "q4_k_m", 8).is_none()
         );
         assert!(on("qwen2.5-72b-instruct", "q4_k_m", 80).is_some() && on("qwen2.5-72b-instruct", "bf16", 80).is_none());
+    }
+
+    #[test]
+    fn the_portable_backend_takes_four_bytes_for_a_16_bit_weight_and_as_many_as_stored_for_a_quantised_one() {
+        let bytes = |name: &str, variant: &str, by: ComputedBy| {
+            let model = footprint(name, variant).1;
+            let of = |model: Footprint| (model.weights.all, model.weights.layer);
+            let [on_cpu, on_gpu] = [model.computed_by(by), model.computed_by(by).on_gpu()].map(of);
+            assert_eq!(on_cpu, on_gpu, "{name}:{variant}");
+            assert_eq!(model.computed_by(by).computed_by(ComputedBy::Kernels), model);
+            (of(model), on_cpu)
+        };
+        for (name, billions, _) in MODELS {
+            let (kernels, portable) = bytes(name, "bf16", ComputedBy::Portable);
+            assert_eq!(portable, (2 * kernels.0, 2 * kernels.1), "{name}");
+            let f32 = 4e9 * billions;
+            assert!(
+                (portable.0 as f64 - f32).abs() < 0.01 * f32 + f64::from(1 << 27),
+                "{name}: {portable:?} for {f32}"
+            );
+            let (kernels, on_metal) = bytes(name, "bf16", ComputedBy::PortableOnMetal);
+            assert_eq!(kernels, on_metal, "{name}");
+            let (kernels, portable) = bytes(name, "q4_k_m", ComputedBy::Portable);
+            assert_eq!(kernels, portable, "{name}");
+        }
+    }
+
+    #[test]
+    fn models_that_would_fit_are_counted_as_the_same_backend_holds_them() {
+        let (name, model) = footprint("qwen2.5-7b-instruct", "bf16");
+        let largest = [
+            (ComputedBy::Kernels, "qwen2.5-72b-instruct:bf16", 72.71 * 2e9),
+            (ComputedBy::Portable, "qwen2.5-32b-instruct:bf16", 32.76 * 4e9),
+        ];
+        for (by, want, weight_bytes) in largest {
+            let models = [(name.clone(), model.computed_by(by))];
+            for place in [Place::Shared, Place::Gpu] {
+                let (kv, memory) = (KvPrecision::F16, 160 * GIB);
+                let plan = Plan { models: &models, embedder: None, kv_tokens: 4096, kv, place, memory };
+                let (choice, needed) = plan.model_that_fits().unwrap();
+                assert_eq!(choice.to_string(), want, "{by:?}, {place:?}");
+                assert!(needed <= memory && needed as f64 > weight_bytes, "{by:?}, {place:?}: {needed}");
+            }
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use engine::Engine;
 use models::{Footprint, LoadOptions};
 
 use crate::adapters::{self, Assigned};
-use crate::device::Computing;
+use crate::device::{Computing, computed_by};
 use crate::failure::refusal;
 use crate::fetching::path_of;
 use crate::flags::{GlobalFlags, ModelFlags};
@@ -42,7 +42,8 @@ impl PreloadedModels {
         let mut footprints = Vec::new();
         for (typed, name) in assigned.models.iter().zip(engine.language_models()) {
             let footprint = Footprint::of(&path_of(typed, global)?, options(flags));
-            footprints.push((name, footprint.with_context(|| format!("cannot measure {typed}"))?));
+            let footprint = footprint.with_context(|| format!("cannot measure {typed}"))?;
+            footprints.push((name, footprint.computed_by(computed_by(global))));
         }
         let device = Computing::of(global)?.device;
         let place = if device.is_cuda() { Place::Gpu } else { Place::Shared };

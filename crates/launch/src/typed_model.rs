@@ -42,6 +42,12 @@ pub fn without_adapter<'a>(typed: &'a str, base: &'a str, declared: &[AdapterFla
     if model.is_empty() || model == "base" { split(base) } else { model }
 }
 
+/// A model as typed, without the adapter behind its `+`, wherever that is declared.
+pub fn without_any_adapter(typed: &str) -> &str {
+    // A path may have a `+` of its own.
+    typed.rsplit_once('+').filter(|_| resolve(typed).is_err()).map_or(typed, |(model, _)| model)
+}
+
 /// The name under which an adapter knows its base model, whatever its quantisation: that of the manifest or on the hub, or of
 /// the file.
 pub fn base(typed: &str) -> String {
@@ -77,5 +83,19 @@ mod tests {
         assert_eq!(embedder_quantisation("all-minilm-l6-v2", None), None);
         assert_eq!(embedder_quantisation("all-minilm-l6-v2", "q8_0".parse().ok()), q8_0);
         assert!("q5_0".parse::<EmbedderFormat>().is_err());
+    }
+
+    #[test]
+    fn a_model_is_named_without_its_adapter() {
+        for model in ["qwen2.5-7b", "qwen2.5-7b:q4_k_m", "hf:a/b", "hf:a/b:Q4_K_M", "hf:a/b@main", "./none.gguf"] {
+            assert_eq!(without_any_adapter(&format!("{model}+legal")), model);
+            assert_eq!(without_any_adapter(model), model);
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a+b");
+        std::fs::create_dir(&path).unwrap();
+        std::fs::write(path.join("config.json"), "{}").unwrap();
+        std::fs::write(path.join("model.safetensors"), "").unwrap();
+        assert_eq!(without_any_adapter(path.to_str().unwrap()), path.to_str().unwrap());
     }
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use candle_core::Device;
 use models::adapter::{Adapter, LowRank, Projection};
-use models::{Checkpoint, LoadOptions, MappedFile};
+use models::{Checkpoint, LoadOptions, LocalTime, MappedFile};
 use portable::{Arithmetic, Network};
 
 use crate::error::{Result, TrainError};
@@ -48,6 +48,13 @@ impl Base {
         let arithmetic = arithmetic.unwrap_or(if half { Arithmetic::Half } else { Arithmetic::Fused });
         let network = Network::load(&checkpoint.spec, &checkpoint.weights, longest, &Device::Cpu)?;
         Ok(Base { network: network.with_arithmetic(arithmetic)?, checkpoint, longest })
+    }
+
+    /// The same model with a chat template for which it is always this time.
+    #[must_use]
+    pub fn at(mut self, time: LocalTime) -> Base {
+        self.checkpoint.template = self.checkpoint.template.at(time);
+        self
     }
 
     /// Converts text to this model's tokens.

@@ -66,7 +66,7 @@ impl TrainError {
                 Some("resume with the number of threads before: --threads")
             }
             TrainError::OtherRun { what, .. } if what == TOKENS => Some(
-                "the chat template or the tokenizer makes other tokens of the same data (some templates write today's date): give the run another folder",
+                "the chat template or the tokenizer makes other tokens of the same data: give the run another folder",
             ),
             TrainError::OtherRun { .. } => Some("give the run another folder, or the settings and data it began with"),
             TrainError::Diverged { .. } => Some("lower the learning rate; the last checkpoint is kept"),

@@ -60,7 +60,7 @@ impl Examples {
     }
 }
 
-/// A digest of tokenised examples. Prompts are rendered again at every start of a run, and a chat template may write the date.
+/// A digest of tokenised examples: prompts are rendered and tokenised again at every start of a run.
 pub(crate) fn digest<'a>(examples: impl IntoIterator<Item = &'a Example>) -> String {
     let mut hasher = blake3::Hasher::new();
     for Example { tokens, answer, weight } in examples {

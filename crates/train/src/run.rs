@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use models::LocalTime;
 use models::adapter::{Adapter, Projection, Saved, SavedPrecision};
 use portable::{Lora, LoraSettings, Network};
 use random::Random;
@@ -44,6 +45,8 @@ pub struct Options {
     pub evaluate_every: usize,
     /// Stop with a checkpoint after this many steps, as if killed.
     pub stop_after: Option<usize>,
+    /// The time in the prompts, which checkpoints keep ([`crate::state::time`]).
+    pub time: LocalTime,
 }
 
 /// How a run ended.
@@ -124,8 +127,8 @@ impl<'a> Run<'a> {
             TrainError::Memory { tokens, needed, allowed: options.memory }
         })?;
         say(&format!("{parameters} trainable weights; memory {plan}"));
-        let mut position =
-            Position { step: 0, tokens: 0, seconds: 0.0, settings: settings_of(options, network, lessons) };
+        let (settings, time) = (settings_of(options, network, lessons), Some(options.time.to_string()));
+        let mut position = Position { step: 0, tokens: 0, seconds: 0.0, settings, time };
         let mut rows = Vec::new();
         if let Some((before, restored)) = state::load(&options.folder, &optimiser.parameters)? {
             compare(&options.folder, &before.settings, &position.settings)?;
@@ -133,7 +136,7 @@ impl<'a> Run<'a> {
             optimiser.store(&lora.variables())?;
             rows = curve::read(&options.folder, before.step);
             say(&format!("resumes after step {}", before.step));
-            position = before;
+            position = Position { time: position.time, ..before };
         }
         let held_out = held_out.map_or_else(Vec::new, |held_out| {
             let groups = held_out.groups.iter().map(|group| &held_out.examples[group.clone()]);

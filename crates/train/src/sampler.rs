@@ -7,8 +7,8 @@ use calls::{Agent, Call, Caller, Finish, Reply, Sampling};
 use candle_core::Device;
 use engine::{Adapters, Config, Engine, Models, NamedAdapter};
 use futures_util::future::try_join_all;
-use models::LanguageModel;
 use models::adapter::Adapter;
+use models::{LanguageModel, LocalTime};
 use random::Random;
 
 use crate::error::{Result, TrainError};
@@ -26,6 +26,8 @@ pub struct EngineSampler {
     pub reply_tokens: usize,
     /// The token that ends a reply.
     pub turn_end: u32,
+    /// The time in the prompts.
+    pub time: LocalTime,
 }
 
 impl EngineSampler {
@@ -50,6 +52,7 @@ impl Sampler for EngineSampler {
     fn sample(&mut self, adapter: Adapter, tasks: &[&Task], count: usize, seed: u64) -> Result<Vec<Vec<Sample>>> {
         let failed = |error: &dyn std::fmt::Display| TrainError::Rollout(error.to_string());
         let model = LanguageModel::load(&self.model, &Device::Cpu)?;
+        let model = LanguageModel { template: model.template.at(self.time), ..model };
         let loaded = vec![NamedAdapter { name: "newest".into(), model: 0, adapter }];
         let adapters = Adapters { loaded, agents: HashMap::from([(Agent::Responder, 0)]) };
         let models = Models { language: vec![("base".into(), model)], agents: HashMap::new(), embedder: None };

@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use models::LocalTime;
 use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors};
 use serde::{Deserialize, Serialize};
@@ -25,6 +26,9 @@ pub struct Position {
     pub seconds: f64,
     /// The inputs that determine the result, by name.
     pub settings: Vec<(String, String)>,
+    /// The time in the prompts of the run, as [`LocalTime`] writes it; older checkpoints have none.
+    #[serde(default)]
+    pub time: Option<String>,
 }
 
 /// Writes a checkpoint.
@@ -56,22 +60,25 @@ pub fn save(folder: &Path, position: &Position, parameters: &[Parameter]) -> Res
     std::fs::rename(&beside, &path).map_err(io(&path))
 }
 
+/// The time in the prompts of a run: that of its checkpoint, or now if it begins. Chat templates may write the date, so the
+/// prompts of a run that goes past midnight, or is resumed on another day, would differ from those that it began with.
+///
+/// # Errors
+/// If the checkpoint is damaged.
+pub fn time(folder: &Path) -> Result<LocalTime> {
+    let Some((path, bytes)) = read(folder)? else { return Ok(LocalTime::now()) };
+    let time = position(&path, &bytes)?.time.map(|time| time.parse());
+    time.unwrap_or_else(|| Ok(LocalTime::now())).map_err(|reason| TrainError::Checkpoint { path, reason })
+}
+
 /// Reads the checkpoint of a folder; `None` if there is none.
 ///
 /// # Errors
 /// If it is damaged or does not fit `parameters`.
 pub fn load(folder: &Path, parameters: &[Parameter]) -> Result<Option<(Position, Vec<Parameter>)>> {
-    let path = folder.join(FILE);
-    let bytes = match std::fs::read(&path) {
-        Ok(bytes) => bytes,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(io(&path)(error)),
-    };
+    let Some((path, bytes)) = read(folder)? else { return Ok(None) };
     let damaged = |reason: String| TrainError::Checkpoint { path: path.clone(), reason };
-    let (_, metadata) = SafeTensors::read_metadata(&bytes).map_err(|error| damaged(error.to_string()))?;
-    let position = metadata.metadata().as_ref().and_then(|metadata| metadata.get("position"));
-    let position = position.ok_or_else(|| damaged("it has no position".into()))?;
-    let position = serde_json::from_str(position).map_err(|error| damaged(error.to_string()))?;
+    let position = position(&path, &bytes)?;
     let tensors = SafeTensors::deserialize(&bytes).map_err(|error| damaged(error.to_string()))?;
     let values = |name: &str, at: usize, len: usize| -> Result<Vec<f32>> {
         let name = format!("{name}.{at}");
@@ -89,4 +96,23 @@ pub fn load(folder: &Path, parameters: &[Parameter]) -> Result<Option<(Position,
         })
     });
     Ok(Some((position, restored.collect::<Result<_>>()?)))
+}
+
+/// The checkpoint of a folder: its path and its bytes; `None` if there is none.
+fn read(folder: &Path) -> Result<Option<(PathBuf, Vec<u8>)>> {
+    let path = folder.join(FILE);
+    match std::fs::read(&path) {
+        Ok(bytes) => Ok(Some((path, bytes))),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(io(&path)(error)),
+    }
+}
+
+/// The position in the bytes of a checkpoint.
+fn position(path: &Path, bytes: &[u8]) -> Result<Position> {
+    let damaged = |reason: String| TrainError::Checkpoint { path: path.to_owned(), reason };
+    let (_, metadata) = SafeTensors::read_metadata(bytes).map_err(|error| damaged(error.to_string()))?;
+    let position = metadata.metadata().as_ref().and_then(|metadata| metadata.get("position"));
+    let position = position.ok_or_else(|| damaged("it has no position".into()))?;
+    serde_json::from_str(position).map_err(|error| damaged(error.to_string()))
 }

@@ -131,6 +131,33 @@ fn a_run_is_resumed_only_with_its_number_of_threads_and_its_base() {
     assert!(error.contains("another run: content of the base model differs\n"), "{error}");
 }
 
+/// The template writes another prompt every nanosecond: the tokens of a run that did not keep its time would differ between
+/// tasks and samples, and between the start of a run and its continuation.
+#[test]
+fn prompts_have_the_time_at_which_the_run_began() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path();
+    prepare(folder);
+    let template = "{{ strftime_now('%s%f') }}\n{% for message in messages %}{{ message.content }}\n{% endfor %}";
+    let settings = json!({ "chat_template": template });
+    fs::write(folder.join("model/tokenizer_config.json"), settings.to_string()).unwrap();
+    let turns = [("user", "Where?"), ("assistant", "here")];
+    let line = json!({ "messages": turns.map(|(role, content)| json!({ "role": role, "content": content })) });
+    fs::write(folder.join("data.jsonl"), format!("{line}\n{line}\n")).unwrap();
+    let reinforce = |more: &[&str]| {
+        let words = ["reinforce", "--model", "model", "--base", "tiny", "--data", "data.jsonl", "--batch", "2"];
+        let sizes = ["--samples", "2", "--reply-tokens", "2", "--rank", "2", "--steps", "2", "--longest", "64"];
+        let mut command = Command::new(env!("CARGO_BIN_EXE_memlocal-train"));
+        command.current_dir(folder).args(words).args(sizes).args(["--out", "reinforced"]).args(more);
+        command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    for more in [&["--stop-after", "1"][..], &[]] {
+        finish(reinforce(more));
+        finish(start(folder, "supervised", more));
+    }
+    assert_eq!([checkpoint(&folder.join("reinforced")), checkpoint(&folder.join("supervised"))], [2, STEPS as u64]);
+}
+
 #[test]
 fn projections_that_the_start_lacks_are_trained_and_others_of_the_start_are_refused() {
     let place = tempfile::tempdir().unwrap();

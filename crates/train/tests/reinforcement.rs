@@ -8,7 +8,7 @@ use std::time::Duration;
 use calls::Agent;
 use candle_core::Device;
 use models::adapter::{Adapter, Projection};
-use models::{Checkpoint, LoadOptions};
+use models::{Checkpoint, LoadOptions, LocalTime};
 use portable::{Lora, LoraSettings, Network};
 use serde_json::json;
 use train::batch::Pass;
@@ -68,7 +68,7 @@ impl Tiny {
     fn engine(&self) -> EngineSampler {
         let turn_end = self.reader().turn_end().unwrap();
         let model = self.folder.path().to_owned();
-        EngineSampler { model, temperature: 1.0, reply_tokens: REPLY_TOKENS, turn_end }
+        EngineSampler { model, temperature: 1.0, reply_tokens: REPLY_TOKENS, turn_end, time: LocalTime::now() }
     }
 }
 
@@ -92,6 +92,7 @@ fn options(folder: &Path, steps: usize) -> Options {
         checkpoint_every: Duration::from_hours(1),
         evaluate_every: 1000,
         stop_after: None,
+        time: LocalTime::now(),
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use candle_core::Device;
 use models::adapter::{Adapter, Projection};
-use models::{DecoderSpec, Spec, Weights};
+use models::{DecoderSpec, LocalTime, Spec, Weights};
 use portable::{Arithmetic, Lora, LoraSettings, Network};
 use safetensors::SafeTensors;
 use serde_json::Value;
@@ -158,6 +158,7 @@ fn options(folder: &Path, steps: usize) -> Options {
         checkpoint_every: Duration::from_hours(1),
         evaluate_every: 20,
         stop_after: None,
+        time: LocalTime::now(),
     }
 }
 
@@ -216,6 +217,20 @@ fn a_run_with_other_settings_and_a_damaged_checkpoint_are_refused() {
     assert!(error.to_string().ends_with(said), "{error}");
     std::fs::write(folder.path().join(state::FILE), b"nonsense").unwrap();
     assert!(matches!(run(&options(folder.path(), 2)), Err(TrainError::Checkpoint { .. })));
+    assert!(matches!(state::time(folder.path()), Err(TrainError::Checkpoint { .. })));
+}
+
+#[test]
+fn a_checkpoint_has_the_time_that_the_run_began_with() {
+    let (_, network) = network("llama");
+    let folder = tempfile::tempdir().unwrap();
+    let data = eight();
+    let run = |options: &Options| train(&network, &mut lessons(&data, 8, 3), None, options, &mut |_| {}).unwrap();
+    let time: LocalTime = "2024-02-29T23:59:59.123456789-05:00".parse().unwrap();
+    run(&Options { stop_after: Some(1), time, ..options(folder.path(), 2) });
+    assert_eq!(state::time(folder.path()).unwrap(), time);
+    run(&Options { time: state::time(folder.path()).unwrap(), ..options(folder.path(), 2) });
+    assert_eq!(state::time(folder.path()).unwrap(), time);
 }
 
 #[test]
@@ -225,7 +240,7 @@ fn a_run_whose_data_have_other_tokens_now_is_refused() {
     let options = options(folder.path(), 2);
     let run = |data: &Examples| train(&network, &mut lessons(data, 8, 3), None, &options, &mut |_| {});
     run(&eight()).unwrap();
-    // As by a template that writes the date: the file is the same.
+    // As by another chat template: the file is the same.
     let mut data = eight();
     data.examples[5].tokens[2] += 1;
     let error = run(&data).unwrap_err();

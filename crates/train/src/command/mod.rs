@@ -10,14 +10,15 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
+use models::LocalTime;
 use models::adapter::{Adapter, Projection};
 use portable::Arithmetic;
-use train::TrainError;
 use train::base::{Base, digest};
 use train::examples::Examples;
 use train::lessons::Lessons;
 use train::optimiser::{Decay, Settings};
 use train::run::{Options, train};
+use train::{TrainError, state};
 
 /// Options of every training run.
 #[derive(Debug, Args)]
@@ -94,6 +95,8 @@ pub(crate) struct Schedule {
 pub(crate) struct Loaded {
     pub base: Base,
     pub start: Option<Adapter>,
+    /// The time in the prompts.
+    pub time: LocalTime,
 }
 
 impl TrainArgs {
@@ -102,12 +105,13 @@ impl TrainArgs {
         if let Some(threads) = self.threads {
             kernels::pool::set_threads(threads);
         }
-        let targets = self.targets()?;
+        let (targets, time) = (self.targets()?, state::time(&self.out)?);
         let base = Base::load(&self.model, self.longest, self.precision.map(Precision::arithmetic))
-            .with_context(|| format!("cannot load {}", self.model.display()))?;
+            .with_context(|| format!("cannot load {}", self.model.display()))?
+            .at(time);
         let start_from = |path: &PathBuf| base.start_from(path, self.rank, self.alpha, &targets);
         let start = self.start.as_ref().map(start_from).transpose()?;
-        Ok(Loaded { base, start })
+        Ok(Loaded { base, start, time })
     }
 
     fn held_out(&self, base: &Base) -> Result<Option<Examples>, TrainError> {
@@ -143,6 +147,7 @@ impl TrainArgs {
             checkpoint_every: self.checkpoint_every,
             evaluate_every: self.evaluate_every,
             stop_after: self.stop_after,
+            time: loaded.time,
         };
         let held_out = self.held_out(&loaded.base)?;
         let say = &mut |line: &str| println!("{line}");

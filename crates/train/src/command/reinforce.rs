@@ -78,8 +78,8 @@ fn by_samples(args: &ReinforceArgs, loaded: &Loaded, data: &Path) -> anyhow::Res
     );
     let (temperature, reply_tokens) = (args.temperature, args.reply_tokens);
     anyhow::ensure!(temperature > 0.0 && reply_tokens > 0, "temperature and tokens of a reply are above 0");
-    let mut sampler =
-        EngineSampler { model: args.training.model.clone(), temperature, reply_tokens, turn_end: reader.turn_end()? };
+    let (model, turn_end, time) = (args.training.model.clone(), reader.turn_end()?, loaded.time);
+    let mut sampler = EngineSampler { model, temperature, reply_tokens, turn_end, time };
     let batch = args.batch as usize;
     let steps = args.steps.unwrap_or(tasks.tasks.len().div_ceil(batch));
     let mut lessons = Reinforcement {
