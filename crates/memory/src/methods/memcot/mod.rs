@@ -44,8 +44,8 @@
 //!   layout that puts shared text first their instructions come last.
 //! * Prompts show turns by rank within a token budget and the trace lists those left out. The memory has at most a quarter
 //!   of the context; its oldest and its newest turns have their places first. Strings and lists in replies have maximum lengths, which the prompts state in words.
-//! * In the paper profile turns of several documents are shown with folder and name of theirs, beside the time; the paper has one
-//!   conversation.
+//! * In the paper profile turns of several documents are shown with the folder and the name of their document, beside the time;
+//!   the paper has one conversation.
 //! * The fields for reasoning are part of the JSON, as in the paper; there is no thought before it.
 //! * Zoom-out cannot be switched off, as the paper's ablation does.
 //! * Panoramic visual grounding needs a vision model and is missing; the trace records each turn with a picture.
