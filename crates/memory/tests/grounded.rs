@@ -34,7 +34,7 @@ fn story() -> Scratch {
     scratch
 }
 
-/// A page each about a lighthouse.
+/// The pages of a document about a lighthouse.
 const LIGHTHOUSE: [&str; 4] = [
     "The keeper Ada Brook lit the lamp of the lighthouse every evening at six.",
     "In November a storm broke the harbour wall near Pell.",
