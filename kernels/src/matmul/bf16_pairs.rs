@@ -1,6 +1,6 @@
 //! Products with bf16 weights by AVX512-BF16: of each pair of columns, [`PairSums`] adds the second and then the first.
 //!
-//! Weights are interleaved in registers on the way to the product, which costs two instructions for the 16 products of a tile.
+//! Weights are interleaved in registers on the way to the product, which costs two instructions for the 24 products of a tile.
 //! Subnormal operands and results count as zero (Intel SDM volume 2, VDPBF16PS; the same on AMD).
 
 use std::ops::Range;
@@ -15,7 +15,7 @@ use crate::simd::{PairSums, SimdF32x16, prefetch};
 const AHEAD: usize = 8 << 10;
 
 /// Rows whose sums with two panels fit into the registers.
-const AT_ONCE: usize = 8;
+const AT_ONCE: usize = 12;
 
 /// Two columns of a panel.
 type Pair = [u8; 4 * PANEL];
@@ -97,6 +97,7 @@ fn multiply_tile<L: SimdF32x16, S: PairSums, const P: usize>(
         1 => multiply_rows::<L, S, P, 1>(panels, cols, rows, tile),
         2 => multiply_rows::<L, S, P, 2>(panels, cols, rows, tile),
         3 | 4 => multiply_rows::<L, S, P, 4>(panels, cols, rows, tile),
+        5..=8 => multiply_rows::<L, S, P, 8>(panels, cols, rows, tile),
         _ => multiply_rows::<L, S, P, AT_ONCE>(panels, cols, rows, tile),
     }
 }
