@@ -135,10 +135,7 @@ fn attend(isa: Isa, limits: &dyn Fn() -> (f64, f64, f64), wanted: &dyn Fn(&str) 
     let (past, layers) = (2048usize, 28);
     for (siblings, tokens) in [(1usize, 1usize), (8, 1), (1, 256)] {
         let who = if siblings > 1 { format!("{siblings} siblings") } else { tokens.to_string() };
-        let case = format!("attention of {who} after {past}, 12/2 heads of 128");
-        if !wanted(&case) {
-            continue;
-        }
+        let case = |pages: &str| format!("attention of {who} after {past}, 12/2 heads of 128, {pages}");
         let own = tokens.div_ceil(KEYS);
         let pages = past / KEYS + siblings * own;
         let page_list = |layer: usize, sibling: usize| {
@@ -147,26 +144,32 @@ fn attend(isa: Isa, limits: &dyn Fn() -> (f64, f64, f64), wanted: &dyn Fn(&str) 
         };
         let page_lists: Vec<Vec<Vec<u32>>> =
             (0..layers).map(|layer| (0..siblings).map(|sibling| page_list(layer, sibling)).collect()).collect();
-        let cache = vec![half::f16::ONE; layers * pages * heads.page().len()];
+        let len = layers * pages * heads.page().len();
+        let (halves, pairs) = (vec![half::f16::ONE; len], vec![half::bf16::ONE; len]);
         let rows = siblings * tokens;
         let q = vec![0.5f32; rows * heads.query_width()];
         let mut out = vec![0f32; q.len()];
-        let seconds = median(|| {
-            let started = Instant::now();
-            for lists in &page_lists {
-                let sequence = |(i, pages)| PagedSequence { rows: i * tokens..(i + 1) * tokens, past, pages };
-                let sequences: Vec<PagedSequence<'_>> =
-                    lists.iter().map(Vec::as_slice).enumerate().map(sequence).collect();
-                attention::paged(isa, heads, None, &q, Pages::F16(&cache), &sequences, &mut out);
+        for (name, pages) in [("f16", Pages::F16(&halves)), ("bf16", Pages::Bf16(&pairs))] {
+            if !wanted(&case(name)) {
+                continue;
             }
-            started.elapsed().as_secs_f64() / layers as f64
-        });
-        let (_, float, read) = limits();
-        let seen = past + tokens.div_ceil(2);
-        if rows == 1 {
-            print(&case, "GB/s", (2 * 2 * seen * heads.key_width()) as f64 / seconds, read);
-        } else {
-            print(&case, "Gflop/s", (4 * rows * seen * heads.query_width()) as f64 / seconds, float);
+            let seconds = median(|| {
+                let started = Instant::now();
+                for lists in &page_lists {
+                    let sequence = |(i, pages)| PagedSequence { rows: i * tokens..(i + 1) * tokens, past, pages };
+                    let sequences: Vec<PagedSequence<'_>> =
+                        lists.iter().map(Vec::as_slice).enumerate().map(sequence).collect();
+                    attention::paged(isa, heads, None, &q, pages, &sequences, &mut out);
+                }
+                started.elapsed().as_secs_f64() / layers as f64
+            });
+            let (_, float, read) = limits();
+            let seen = past + tokens.div_ceil(2);
+            if rows == 1 {
+                print(&case(name), "GB/s", (2 * 2 * seen * heads.key_width()) as f64 / seconds, read);
+            } else {
+                print(&case(name), "Gflop/s", (4 * rows * seen * heads.query_width()) as f64 / seconds, float);
+            }
         }
     }
 }
