@@ -13,6 +13,22 @@ pub(crate) mod exp_constants {
     pub const POLYNOMIAL: [f32; 6] = [1.987_569_1e-4, 1.398_199_9e-3, 8.333_452e-3, 4.166_579_6e-2, 0.166_666_65, 0.5];
 }
 
+/// The largest magnitude of a block; NaN if one of its numbers is.
+#[inline(always)]
+pub(crate) fn largest_magnitude(x: &[f32; 32]) -> f32 {
+    // Without their sign, floats are ordered as their bits are, and NaN is above infinity. In lanes, so that it is vectorised.
+    let mut largest = [0u32; 16];
+    for x in x.as_chunks::<16>().0 {
+        largest.iter_mut().zip(x).for_each(|(largest, x)| *largest = (*largest).max(x.abs().to_bits()));
+    }
+    for width in [8, 4, 2, 1] {
+        for i in 0..width {
+            largest[i] = largest[i].max(largest[i + width]);
+        }
+    }
+    f32::from_bits(largest[0])
+}
+
 /// `e^x`, within 2 units in the last place; 0 below -87.3, stays at the largest value from 88.7 on, NaN for NaN.
 ///
 /// Cephes' reduction: `x = n ln 2 + r`, a polynomial in `r`, then `n` put into the exponent.

@@ -104,6 +104,27 @@ fn all_bodies_give_the_bits_of_the_reference() {
     }
 }
 
+/// A product that is no number must reach the logits, where the engine refuses it.
+#[test]
+fn one_nan_makes_its_row_nan_and_no_other() {
+    let mut random = Random(5);
+    for format in Format::ALL {
+        let (rows, cols, m) = (17, 2 * format.block_len().max(32), 9);
+        let matrix = Matrix::pack(format, rows, cols, &random.rows(format, rows, cols)).unwrap();
+        for isa in Isa::available() {
+            for at in [0, 5, 15, 16, 31, cols - 1] {
+                let mut x: Vec<f32> = (0..m * cols).map(|_| random.float()).collect();
+                x[3 * cols + at] = f32::NAN;
+                let mut out = vec![0f32; m * rows];
+                matrix.multiply(isa, &x, &mut out);
+                for (row, out) in out.chunks_exact(rows).enumerate() {
+                    assert!(out.iter().all(|y| y.is_nan() == (row == 3)), "{format:?} {isa}, column {at}, row {row}");
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn widths_that_are_no_multiple_of_256_work_in_the_small_formats() {
     for format in [Format::Q4_0, Format::Q4_1, Format::Q5_0, Format::Q5_1, Format::Q8_0, Format::Iq4Nl] {

@@ -7,6 +7,7 @@ use half::f16;
 
 use super::heads::KEYS;
 use crate::cpu::Isa;
+use crate::math::largest_magnitude;
 use crate::per_isa::per_isa;
 use crate::simd::SimdF32x16;
 
@@ -37,12 +38,7 @@ per_isa! {
 
 #[inline(always)]
 fn quantise_floats(floats: &[f32; BLOCK], block: &mut Block) {
-    // In lanes, because a maximum in order keeps the loop from being vectorised.
-    let mut largest = [0f32; 8];
-    for floats in floats.as_chunks::<8>().0 {
-        largest.iter_mut().zip(floats).for_each(|(largest, x)| *largest = largest.max(x.abs()));
-    }
-    block.scale = f16::from_f32(largest.into_iter().fold(0f32, f32::max) / 127.0);
+    block.scale = f16::from_f32(largest_magnitude(floats) / 127.0);
     let inverse = if block.scale == f16::ZERO { 0.0 } else { 1.0 / block.scale.to_f32() };
     for (value, x) in block.values.iter_mut().zip(floats) {
         *value = (x * inverse).round_ties_even().clamp(-127.0, 127.0) as i8;
@@ -175,5 +171,18 @@ mod tests {
             assert!(block.iter().zip(kept).all(|(x, kept)| (x - kept).abs() <= most));
         }
         assert_eq!(rounded(Isa::Scalar, &[0.0; 32]), [0.0; 32]);
+    }
+
+    #[test]
+    fn a_block_with_one_nan_is_nan() {
+        for isa in Isa::available() {
+            for at in 0..BLOCK {
+                let mut head = [1.5f32; 64];
+                head[at] = f32::NAN;
+                let kept = rounded(isa, &head);
+                assert!(kept[..BLOCK].iter().all(|x| x.is_nan()), "{isa}, dimension {at}");
+                assert!(kept[BLOCK..].iter().all(|x| x.is_finite()), "{isa}, dimension {at}");
+            }
+        }
     }
 }

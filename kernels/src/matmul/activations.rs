@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::slice;
 
 use crate::cpu::Isa;
+use crate::math::largest_magnitude;
 use crate::matrix_unit;
 use crate::per_isa::per_isa;
 use crate::pool::{Disjoint, parallel_for};
@@ -20,7 +21,7 @@ pub(super) const WORTH_A_UNIT: usize = matrix_unit::ROWS / 2;
 
 /// `[M, K]` activations: `x[m][k] ≈ scale · q`, one scale per 32 values of a row.
 ///
-/// `scale = max|x| / 127`; `q` rounds half to even. A block of zeros has scale 0.
+/// `scale = max|x| / 127`; `q` rounds half to even. A block of zeros has scale 0, one with NaN has scale NaN.
 ///
 /// Rows that are multiplied together are adjacent, in tiles that are read sequentially.
 #[derive(Debug, Default)]
@@ -195,14 +196,13 @@ fn quantise_tile<L: SimdF32x16, const R: usize>(x: &[f32], cols: usize, lines: &
         tiles.fill(Tile::EMPTY);
     }
     for (r, x) in x.chunks_exact(cols).enumerate() {
-        for (tile, x) in tiles.iter_mut().zip(x.as_chunks::<16>().0.as_chunks::<2>().0) {
-            let halves = [L::load(&x[0]), L::load(&x[1])];
-            let largest = halves[0].abs().max(halves[1].abs()).largest();
+        for (tile, x) in tiles.iter_mut().zip(x.as_chunks::<BLOCK>().0) {
+            let largest = largest_magnitude(x);
             let inverse = if largest > 0.0 { 127.0 / largest } else { 0.0 };
             let (q, _) = tile.q[r].as_chunks_mut::<16>();
             let sums = &mut tile.half_sums[r];
-            for half in 0..2 {
-                sums[half] = halves[half].mul(L::splat(inverse)).round().store_i8s(&mut q[half]);
+            for (half, x) in x.as_chunks::<16>().0.iter().enumerate() {
+                sums[half] = L::load(x).mul(L::splat(inverse)).round().store_i8s(&mut q[half]);
             }
             tile.scale[r] = largest / 127.0;
             tile.scaled_sum[r] = tile.scale[r] * (sums[0] + sums[1]) as f32;
