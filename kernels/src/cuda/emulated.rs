@@ -377,6 +377,29 @@ fn keys_and_values_are_turned_and_stored_as_by_the_reference() {
 }
 
 #[test]
+fn a_block_with_one_nan_is_stored_as_nan() {
+    let heads = Heads { queries: 1, keys: 1, dim: 64 };
+    let (width, dim) = (heads.query_width() + 2 * heads.key_width(), heads.dim);
+    let table = RopeTable::new(&[1.0; 32], 100, 1.0);
+    let (positions, slots) = ([0u32], [0u32]);
+    let plan = Plan::new(&positions, &slots, &[], Cut { group: 1, keys: 1, window: None, processors: 1 });
+    let (cos, sin) = table.angles();
+    for lane in 0..32 {
+        let mut qkv = noises(1, width);
+        qkv[2 * dim + lane] = f32::NAN;
+        let (bytes, q) = (vec![7u8; heads.page().quantised_len()], nans(dim));
+        let (angles, to) = (Angles { cos: at(&cos), sin: at(&sin) }, Typed { at: at(&bytes), dtype: DType::U8 });
+        if !run(&launch::rotate_and_store(at(&qkv), angles, &plan, at(&plan.words), at(&q), to, heads)) {
+            return;
+        }
+        // The values are in the second half; behind their bytes each token has a scale for both of its blocks.
+        let scales = &bytes[bytes.len() / 2 + dim * KEYS..];
+        let scale = |block: usize| f16::from_le_bytes([scales[2 * block], scales[2 * block + 1]]);
+        assert!(scale(0).is_nan() && scale(1).is_finite(), "lane {lane}");
+    }
+}
+
+#[test]
 fn ragged_attention_is_that_of_the_reference() {
     for (dim, sequences) in [(32, vec![0..5, 5..75, 75..76]), (64, vec![0..33, 33..34]), (128, vec![0..40, 40..60])] {
         let heads = Heads { queries: 3, keys: 3, dim };

@@ -35,10 +35,11 @@ struct Tile<q8> {
         put((size_t)offset * dim + i, offset * (dim / 32) + i / 32, x);
     }
     __device__ void put(size_t value, int block, float x) const {
-        float largest = fabsf(x);
+        // Compared as integers, in which NaN is the largest; fmaxf drops it.
+        uint32_t largest = __float_as_uint(fabsf(x));
         for (int lanes = 16; lanes > 0; lanes /= 2) largest = max(largest, __shfl_xor_sync(0xffffffff, largest, lanes));
         f16 scale;
-        set(scale, largest / 127.0f);
+        set(scale, __uint_as_float(largest) / 127.0f);
         const float inverse = to_float(scale) == 0 ? 0 : 1.0f / to_float(scale);
         at[value].byte = (int8_t)min(max(rintf(x * inverse), -127.0f), 127.0f);
         if (threadIdx.x % 32 == 0) ((f16*)(at + (size_t)dim * KEYS))[block] = scale;
