@@ -77,7 +77,9 @@ fn main() {
             }
         }
     }
-    attend(isa, &all_limits, &wanted);
+    for heads in [Heads { queries: 12, keys: 2, dim: 128 }, Heads { queries: 9, keys: 3, dim: 64 }] {
+        attend(isa, heads, &all_limits, &wanted);
+    }
     sample(isa, &memory, &wanted);
 }
 
@@ -129,13 +131,13 @@ fn sample(isa: Isa, memory: &[f32], wanted: &dyn Fn(&str) -> bool) {
 }
 
 /// A decode step, one of eight siblings that share those tokens, and a chunk of a prompt, over 2,048 tokens, with the heads of
-/// Qwen2.5-1.5B.
-fn attend(isa: Isa, limits: &dyn Fn() -> (f64, f64, f64), wanted: &dyn Fn(&str) -> bool) {
-    let heads = Heads { queries: 12, keys: 2, dim: 128 };
+/// Qwen2.5-1.5B or SmolLM2-135M.
+fn attend(isa: Isa, heads: Heads, limits: &dyn Fn() -> (f64, f64, f64), wanted: &dyn Fn(&str) -> bool) {
+    let Heads { queries, keys, dim } = heads;
     let (past, layers) = (2048usize, 28);
     for (siblings, tokens) in [(1usize, 1usize), (8, 1), (1, 256)] {
         let who = if siblings > 1 { format!("{siblings} siblings") } else { tokens.to_string() };
-        let case = |pages: &str| format!("attention of {who} after {past}, 12/2 heads of 128, {pages}");
+        let case = |pages: &str| format!("attention of {who} after {past}, {queries}/{keys} heads of {dim}, {pages}");
         let own = tokens.div_ceil(KEYS);
         let pages = past / KEYS + siblings * own;
         let page_list = |layer: usize, sibling: usize| {

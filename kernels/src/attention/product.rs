@@ -94,7 +94,11 @@ fn score_in_groups<L: SimdF32x16, T: Copy>(
             2 => score::<L, T, 2>(q, tile, fetch, load, scores),
             _ if L::PAIRS == 2 => {}
             3 => score::<L, T, 3>(q, tile, fetch, load, scores),
-            _ => score::<L, T, 4>(q, tile, fetch, load, scores),
+            4 => score::<L, T, 4>(q, tile, fetch, load, scores),
+            5 => score::<L, T, 5>(q, tile, fetch, load, scores),
+            6 => score::<L, T, 6>(q, tile, fetch, load, scores),
+            7 => score::<L, T, 7>(q, tile, fetch, load, scores),
+            _ => score::<L, T, 8>(q, tile, fetch, load, scores),
         }
     }
 }
@@ -173,7 +177,11 @@ fn add_in_groups<L: SimdF32x16, T: Copy>(
             2 => add::<L, T, 2>(tile, keys, load, wide, shrink, weights, out),
             _ if L::PAIRS == 2 => {}
             3 => add::<L, T, 3>(tile, keys, load, wide, shrink, weights, out),
-            _ => add::<L, T, 4>(tile, keys, load, wide, shrink, weights, out),
+            4 => add::<L, T, 4>(tile, keys, load, wide, shrink, weights, out),
+            5 => add::<L, T, 5>(tile, keys, load, wide, shrink, weights, out),
+            6 => add::<L, T, 6>(tile, keys, load, wide, shrink, weights, out),
+            7 => add::<L, T, 7>(tile, keys, load, wide, shrink, weights, out),
+            _ => add::<L, T, 8>(tile, keys, load, wide, shrink, weights, out),
         }
     }
 }

@@ -135,7 +135,7 @@ impl SimdF32x16 for Avx512 {
     type Ints = __m512i;
     const ISA: Isa = Isa::Avx512;
     const ZERO_OF_BYTES: i32 = 128;
-    const PAIRS: usize = 4;
+    const PAIRS: usize = 8;
     const ROWS: usize = 8;
     const DENSE_ROWS: usize = 8;
 

@@ -37,7 +37,7 @@ pub(crate) trait SimdF32x16: Copy {
     const ISA: Isa;
     /// Zero point of [`SimdF32x16::dot_bytes`]: 128 or 0.
     const ZERO_OF_BYTES: i32;
-    /// Pairs of sums, 2 or 4, that fit into the registers beside their operands.
+    /// Pairs of sums, 2 or 8, that fit into the registers beside their operands.
     const PAIRS: usize = 2;
     /// Rows, 4 or 8, whose byte-product sums fit into the registers.
     const ROWS: usize = 4;
