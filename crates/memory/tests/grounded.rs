@@ -89,6 +89,8 @@ fn a_model_that_writes_that_the_documents_do_not_hold_it_abstains() {
     };
     let withheld = ask("Not in the documents.");
     assert_eq!((withheld.abstained, withheld.statements.len()), (Some(true), 0));
+    let in_words = ask("The text does not say who founded Pell.");
+    assert_eq!((in_words.abstained, in_words.statements.len()), (Some(true), 0));
     let answered = ask("Ada Brook lit the lamp of the lighthouse.");
     assert_eq!((answered.abstained, answered.statements.len()), (None, 1));
 }

@@ -10,13 +10,14 @@ use crate::core::origin::shows_paths;
 use crate::core::outcome::{Answer, Statement, Support};
 use crate::core::prompt::{Input, Instructions, build, in_form};
 use crate::core::quotable::Quotable;
+use crate::core::refusal::is_refusal;
 use crate::core::session::{Ask, Session};
 use crate::core::settings::AnswerForm;
 use crate::core::short::{is_polar, listed, one_line};
 use crate::core::span;
 use crate::core::support::statements;
 use crate::core::trace::Event;
-use crate::grounding::{self, AnswerType, Chosen, Place, ShortAnswer, normal_form};
+use crate::grounding::{self, AnswerType, Chosen, Place, ShortAnswer};
 
 const ANSWER: Instructions = Instructions {
     task: "You answer questions from a text that is given to you.",
@@ -137,7 +138,7 @@ pub(crate) async fn cited(
 }
 
 async fn checked(asked: &str, reply: Reply, quotable: &Quotable, session: &Session<'_>) -> Result<Answer> {
-    if session.settings.choices.is_empty() && normal_form(&reply.text) == normal_form(NOT_IN_DOCUMENTS) {
+    if session.settings.choices.is_empty() && !reply.text.trim().is_empty() && is_refusal(&reply.text) {
         return Ok(Answer { model: reply.model, ..withheld(&reply.text, session) });
     }
     let text = choices::with_text(&reply.text, &session.settings);

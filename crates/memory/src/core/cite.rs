@@ -2,6 +2,7 @@
 //!
 //! Citations are selected, not generated, so every quote equals its source byte for byte.
 
+use std::iter;
 use std::ops::Range;
 
 use unicode_segmentation::UnicodeSegmentation;
@@ -27,11 +28,12 @@ pub struct Citation {
 ///
 /// Unicode's rules (UAX 29) end a sentence at every line break, which is wrong for prose with hard line breaks. So a piece
 /// without a sentence end continues in the next line, unless that line is blank, starts a heading, an item or a table row,
-/// or makes the sentence too long. They also end one behind "Mr." and "J. R."; what follows continues it.
+/// or makes the sentence too long. They also end one behind "Mr." and "J. R."; what follows continues it. What is no prose,
+/// such as a line of data, is cut where it is too long for a sentence.
 pub(crate) fn sentences(text: &str) -> Vec<Range<usize>> {
     let mut sentences: Vec<Range<usize>> = Vec::new();
     let (mut open, mut before) = (false, "");
-    for (start, piece) in text.split_sentence_bound_indices() {
+    for (start, piece) in text.split_sentence_bound_indices().flat_map(cut) {
         let trimmed = piece.trim();
         if trimmed.is_empty() {
             (open, before) = (false, "");
@@ -72,7 +74,10 @@ const TITLES: [&str; 22] = [
 ];
 
 /// Abbreviations before a number.
-const NUMBERED: [&str; 10] = ["No", "Nos", "no", "Fig", "Figs", "Vol", "Ch", "Sec", "p", "pp"];
+const NUMBERED: [&str; 22] = [
+    "No", "Nos", "no", "Fig", "Figs", "Vol", "Ch", "Sec", "p", "pp", "Jan", "Feb", "Mar", "Apr", "Jun", "Jul", "Aug",
+    "Sep", "Sept", "Oct", "Nov", "Dec",
+];
 
 /// Starts of lines that do not continue the line before.
 const MARKS: [&str; 5] = ["#", "- ", "* ", "> ", "| "];
@@ -85,6 +90,22 @@ const ENDS: [char; 13] = ['.', '!', '?', '…', '。', '！', '？', ':', ';', '
 
 /// Lines without sentence ends, such as those of a log, are not joined beyond this length.
 const LONGEST_BYTES: usize = 2000;
+
+/// A piece of a text in parts of at most [`LONGEST_BYTES`], between words if it has any.
+fn cut<'a>((start, piece): (usize, &'a str)) -> impl Iterator<Item = (usize, &'a str)> {
+    let mut done = 0;
+    iter::from_fn(move || {
+        let rest = &piece[done..];
+        let most = rest.floor_char_boundary(LONGEST_BYTES);
+        let end = match rest[..most].rfind(char::is_whitespace) {
+            Some(space) if most < rest.len() && space > 0 => space,
+            _ => most,
+        };
+        let at = start + done;
+        done += end;
+        (end > 0).then(|| (at, &rest[..end]))
+    })
+}
 
 #[cfg(test)]
 mod tests {
@@ -118,6 +139,7 @@ mod tests {
             &["He went to the U.S.", "The war began.", "So did I.", "Then"],
         );
         check("See No. 5 on p. 12. No. Never", &["See No. 5 on p. 12.", "No.", "Never"]);
+        check("He left on Sept. 5. She stayed.", &["He left on Sept. 5.", "She stayed."]);
         check("It was by J.\n\nChapter", &["It was by J.", "Chapter"]);
     }
 
@@ -135,5 +157,16 @@ mod tests {
     fn a_log_is_not_one_sentence() {
         let log = "127.0.0.1 GET /index 200\n".repeat(200);
         assert!(sentences(&log).iter().all(|range| range.len() <= LONGEST_BYTES));
+    }
+
+    #[test]
+    fn what_has_no_end_is_cut_between_words_or_characters() {
+        for text in ["word ".repeat(2000), "word".repeat(2000), "Wörter ".repeat(2000), "ö".repeat(5000)] {
+            let found = sentences(&text);
+            assert!(found.iter().all(|range| (1..=LONGEST_BYTES).contains(&range.len())), "{found:?}");
+            let kept: String = found.iter().map(|range| &text[range.clone()]).collect();
+            assert_eq!(kept.replace(' ', ""), text.replace(' ', ""));
+            assert!(found.iter().all(|range| text[range.clone()].ends_with(['d', 'r', 'ö'])), "{text}");
+        }
     }
 }

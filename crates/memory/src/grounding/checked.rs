@@ -1,11 +1,14 @@
 //! An answer with a verdict on each of its claims, and the citations that follow from them.
 
+use super::asking::{asks_for_subject, asks_what_happened, without_asking};
 use super::attribution::attributed;
 use super::candidates::Place;
 use super::choose::ShortAnswer;
-use super::claims::{Claim, SUBJECTS, claims, is_fragment};
+use super::claims::{Claim, SUBJECTS, claims, is_fragment, is_stated_by};
+use super::naming::has_name;
 use super::negation::Clauses;
 use super::question::AUXILIARIES;
+use super::roles::replacing;
 use super::values::Values;
 use super::verdict::{Checks, Compared, Verdict, verify, verify_compared};
 use super::words::words;
@@ -21,8 +24,8 @@ pub struct Checked {
 }
 
 /// The claims of an answer to a question, each with its verdict. "Yes" and "no" are checked as what the question states, and
-/// a short claim without subject and verb as an answer to the question. A claim about "she" needs a sentence about the one person that the
-/// question names, if that sentence has a name. A claim that names its source is checked against that document alone.
+/// a short claim without subject and verb as an answer to the question. A claim about "she" or "it" needs a sentence about the one name
+/// in the question, if that sentence has a name. A claim that names its source is checked against that document alone.
 pub fn check(question: &str, answer: &str, evidence: &[&str], checks: Checks<'_>) -> Vec<Checked> {
     let asked = question.trim().trim_end_matches(['?', ' ']);
     let mut leading: Option<(usize, Vec<&str>)> = None;
@@ -47,8 +50,8 @@ pub fn check(question: &str, answer: &str, evidence: &[&str], checks: Checks<'_>
 fn verdict(asked: &str, word: Option<bool>, rest: &str, evidence: &[&str], checks: Checks<'_>) -> Verdict {
     match if rest.is_empty() { word } else { word_of_echo(rest) } {
         Some(true) => verify(asked, evidence, checks),
-        Some(false) => opposite(verify(asked, evidence, checks)),
-        None if is_fragment(rest) => {
+        Some(false) => denied(asked, verify(asked, evidence, checks), evidence),
+        None if is_part(asked, rest, evidence, checks) => {
             let (claim, statement) = (format!("{asked}? {rest}"), statement(asked, rest));
             let compared = Compared { claim: &claim, statement: &statement, answer: rest, about: Vec::new() };
             verify_compared(compared, evidence, checks)
@@ -59,6 +62,27 @@ fn verdict(asked: &str, word: Option<bool>, rest: &str, evidence: &[&str], check
             let about = about.into_iter().collect();
             verify_compared(Compared { claim: rest, statement: rest, answer: "", about }, evidence, checks)
         }
+    }
+}
+
+/// Whether a word is a name where it begins a text: the evidence has it in no other form than with a capital.
+fn is_name(lower: &str, evidence: &[&str]) -> bool {
+    let has = |text: &&str| text.contains(lower) && words(text).iter().any(|word| !word.capital && word.lower == lower);
+    !evidence.iter().any(has)
+}
+
+/// Whether a short answer states something only together with the question.
+fn is_part(asked: &str, text: &str, evidence: &[&str], checks: Checks<'_>) -> bool {
+    is_fragment(text, &|lower| is_name(lower, evidence))
+        && !asks_what_happened(asked)
+        && !is_stated(asked, text, evidence, checks)
+}
+
+/// Whether the evidence has a few words as a statement about the subject of the question.
+fn is_stated(asked: &str, text: &str, evidence: &[&str], checks: Checks<'_>) -> bool {
+    match verify(text, evidence, Checks { judge: None, similarity: None, ..checks }) {
+        Verdict::Supported(Place { text: at, start, end }) => is_stated_by(asked, text, &evidence[at][start..end]),
+        _ => false,
     }
 }
 
@@ -77,10 +101,18 @@ fn is_opposed(yes: bool, asked: &str, statement: &str) -> bool {
     }
 }
 
-fn opposite(verdict: Verdict) -> Verdict {
+/// The verdict on "no", from that on what the question states. A sentence about another person denies nothing: "Ann lives in
+/// Rome." does not say that Bob does not. One with another name in the same place does.
+fn denied(asked: &str, verdict: Verdict, evidence: &[&str]) -> Verdict {
     match verdict {
         Verdict::Supported(place) => Verdict::Contradicted(place),
-        Verdict::Contradicted(place) => Verdict::Supported(place),
+        Verdict::Contradicted(place) => {
+            let (asked_words, given) = (words(asked), words(&evidence[place.text][place.start..place.end]));
+            let is_met =
+                |name: &Vec<String>| has_name(name, &given) || !replacing(name, &asked_words, &given).is_empty();
+            let is_about_it = Values::read(asked, &|_| false).names.iter().all(is_met);
+            if is_about_it { Verdict::Supported(place) } else { Verdict::Unsupported }
+        }
         Verdict::Unsupported => Verdict::Unsupported,
     }
 }
@@ -89,13 +121,22 @@ fn opposite(verdict: Verdict) -> Verdict {
 fn without_yes_or_no(claim: &str) -> (Option<bool>, &str) {
     let end = claim.find(|c: char| !c.is_alphabetic()).unwrap_or(claim.len());
     let rest = claim[end..].trim_start_matches([',', '.', '!', ':', ';', '-', '–', '—', ' ']);
-    match claim[..end].to_lowercase().as_str() {
-        // "No" is an answer only before a mark: "No man came."
+    let lower = claim[..end].to_lowercase();
+    // "No" is an answer only before a mark: "No man came."
+    let is_apart = !claim[end..].starts_with(' ');
+    match lower.as_str() {
         "yes" => (Some(true), rest),
-        "no" if !claim[end..].starts_with(' ') => (Some(false), rest),
+        lower if is_apart && YES.contains(&lower) => (Some(true), rest),
+        lower if is_apart && NO.contains(&lower) => (Some(false), rest),
         _ => (None, claim),
     }
 }
+
+/// "Yes" in German and Dutch, French, Spanish, Italian, Portuguese, Swedish, Polish, Romanian, Russian and Greek.
+const YES: [&str; 8] = ["ja", "oui", "sí", "sì", "sim", "tak", "da", "да"];
+
+/// "No" in English and these languages.
+const NO: [&str; 10] = ["no", "nein", "nee", "non", "não", "nej", "nie", "nu", "нет", "όχι"];
 
 /// "He did" is yes, "she has not" and "they didn't" are no.
 fn word_of_echo(text: &str) -> Option<bool> {
@@ -114,7 +155,8 @@ fn word_of_echo(text: &str) -> Option<bool> {
 }
 
 fn begins_with_pronoun(claim: &str) -> bool {
-    words(claim).first().is_some_and(|word| matches!(word.lower.as_str(), "he" | "she"))
+    let is_pronoun = |lower: &str| matches!(lower, "he" | "she" | "it" | "they" | "his" | "her" | "its" | "their");
+    words(claim).first().is_some_and(|word| is_pronoun(&word.lower))
 }
 
 /// The name in a question, if it has one alone.
@@ -128,12 +170,17 @@ fn one_name(question: &str) -> Option<Vec<String>> {
 fn statement(asked: &str, answer: &str) -> String {
     let words = words(asked);
     let is_subject = match &words[..] {
-        [who, verb, ..] => matches!(who.lower.as_str(), "who" | "what") && !FRONTING.contains(&verb.lower.as_str()),
+        [who, verb, ..] => asks_for_subject(&who.lower) && !verb.capital && !FRONTING.contains(&verb.lower.as_str()),
         _ => false,
     };
+    let rest = without_asking(asked, answer);
     match is_subject {
-        true => format!("{} {}", answer.trim_end_matches(['.', '!', '。']), asked[words[0].range.end..].trim_start()),
-        false => format!("{asked}? {answer}"),
+        true => {
+            let rest = rest.trim_start();
+            let rest = rest.strip_prefix(&asked[words[0].range.clone()]).unwrap_or(rest);
+            format!("{} {}", answer.trim_end_matches(['.', '!', '。']), rest.trim_start())
+        }
+        false => format!("{rest}? {answer}"),
     }
 }
 

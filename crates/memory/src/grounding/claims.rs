@@ -2,6 +2,9 @@
 
 use std::ops::Range;
 
+use super::asking::is_english;
+use super::negation::Clauses;
+use super::question::Question;
 use super::words::{Word, is_past, words};
 use crate::core::cite::sentences;
 
@@ -61,18 +64,52 @@ fn is_clause(text: &str) -> bool {
     let words = words(text);
     let Some(first) = words.first() else { return false };
     let pronoun = SUBJECTS.contains(&first.lower.as_str());
-    let has_verb = || (1..words.len()).any(|at| is_verb_form(&words[at].lower) || is_verb(&words, at));
+    let has_verb = || (1..words.len()).any(|at| is_verb_form(&words[at].lower) || is_verb(&words, at, &|_| true));
     words.len() >= 3 && (pronoun || first.capital && has_verb())
 }
 
 /// A few words that state nothing by themselves, because no verb follows a subject: "a used car", "moved to Rome". Verbs are
-/// known in English only. A text in a script without spaces is no fragment; nor are three words or more that begin with a
-/// pronoun as subject.
-pub(super) fn is_fragment(text: &str) -> bool {
+/// known by their forms in the past of English only; see [`is_stated_by`] for others. Three words or more that begin with
+/// a pronoun as subject are no fragment. `is_name` tells whether a word that begins the text is a name, in lower case.
+pub(super) fn is_fragment(text: &str, is_name: &dyn Fn(&str) -> bool) -> bool {
     let words = words(text);
     let has_subject = words.len() >= 3 && words.first().is_some_and(|word| SUBJECTS.contains(&word.lower.as_str()));
-    let unspaced = |c: char| matches!(c, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}');
-    !has_subject && words.len() <= 8 && !text.contains(unspaced) && !has_verb(&words)
+    !has_subject && words.len() <= 8 && !has_verb(&words, is_name)
+}
+
+/// Whether a few words that begin with the subject of the question are a statement of a sentence: "Anna lives in Rome" as an
+/// answer to "Where does Anna reside?". The word behind the subject must have the form of a verb, and in the sentence its clause
+/// has no other one: "Apple stores in Europe" is only a part of "Apple stores in Europe closed". The form is the present of
+/// English, or in a question of another language a word in lower case of at least four letters, since most prepositions and
+/// conjunctions are shorter.
+pub(super) fn is_stated_by(asked: &str, text: &str, sentence: &str) -> bool {
+    let (question, said, given) = (words(asked), words(text), words(sentence));
+    let focus = Question::parse(asked).focus;
+    let is_asked = |word: &&Word| {
+        let is_subject =
+            word.stem.is_some() && word.stem != focus && question.iter().any(|own| own.lower == word.lower);
+        is_subject || DETERMINERS.contains(&word.lower.as_str())
+    };
+    let subject = said.iter().take_while(is_asked).count();
+    let is_present = |lower: &str| lower.len() > 3 && lower.ends_with('s') && !lower.ends_with("ss");
+    let is_form = |word: &Word| match is_english(&question) {
+        true => is_present(&word.lower),
+        false => word.lower.chars().nth(3).is_some() && said[..subject].iter().any(|word| word.capital),
+    };
+    let Some(verb) = said.get(subject).filter(|word| word.stem.is_some() && !word.capital && !word.number) else {
+        return false;
+    };
+    let Some(place) = given.iter().position(|word| word.lower == verb.lower) else { return false };
+    let clauses = Clauses::read(&given, sentence);
+    let is_other = |at: usize| {
+        clauses.clause(at) == clauses.clause(place)
+            && is_verb(&given, at, &|_| true)
+            && !said.iter().any(|word| word.lower == given[at].lower)
+    };
+    said[..subject].iter().any(|word| word.stem.is_some())
+        && subject + 1 < said.len()
+        && is_form(verb)
+        && !(0..given.len()).any(is_other)
 }
 
 fn is_verb_form(lower: &str) -> bool {
@@ -80,13 +117,13 @@ fn is_verb_form(lower: &str) -> bool {
 }
 
 /// Whether the first verb of a text has words before it, which can be its subject.
-fn has_verb(words: &[Word]) -> bool {
-    (0..words.len()).find(|at| is_verb(words, *at)).is_some_and(|first| first > 0)
+fn has_verb(words: &[Word], is_name: &dyn Fn(&str) -> bool) -> bool {
+    (0..words.len()).find(|at| is_verb(words, *at, is_name)).is_some_and(|first| first > 0)
 }
 
 /// Whether a word can be the verb of a statement by its form and the words beside it. Capitalised words are names ("United",
 /// "Alfred") or begin a text, where they have no subject. In doubt it is no verb, for a fragment is checked more strictly.
-fn is_verb(words: &[Word], at: usize) -> bool {
+fn is_verb(words: &[Word], at: usize, is_name: &dyn Fn(&str) -> bool) -> bool {
     let word = &words[at];
     let lower = word.lower.as_str();
     let (before, after) = (at.checked_sub(1).map(|at| &words[at]), words.get(at + 1));
@@ -99,7 +136,9 @@ fn is_verb(words: &[Word], at: usize) -> bool {
     if AMBIGUOUS.contains(&lower) {
         return before.is_some_and(|before| is_object(before, after) || PRONOUNS.contains(&before.lower.as_str()));
     }
-    is_verb_form(lower) && !before.is_some_and(|before| is_attribute(before, after))
+    // Every first word has a capital: "Old abandoned house".
+    let is_named = |before: &Word| before.capital && (at > 1 || is_name(&before.lower));
+    is_verb_form(lower) && !before.is_some_and(|before| is_attribute(before, is_named(before), after))
 }
 
 /// Whether the word behind a form is its object: "the guests left the house", "Anna left Paris", but not "the upper left corner".
@@ -111,9 +150,9 @@ fn is_object(before: &Word, after: Option<&Word>) -> bool {
 
 /// Whether the words beside a past form make it an attribute or a noun: "a used car", "two used cars", "of the accused". A noun
 /// may be its object too; behind a name or a pronoun it is.
-fn is_attribute(before: &Word, after: Option<&Word>) -> bool {
+fn is_attribute(before: &Word, is_named: bool, after: Option<&Word>) -> bool {
     let has = |list: &[&str]| list.contains(&before.lower.as_str());
-    let is_subject = before.capital && !before.number || has(&PRONOUNS);
+    let is_subject = is_named && !before.number || has(&PRONOUNS);
     let is_noun = |after: &Word| after.stem.is_some() && !after.capital && !after.number;
     has(&DETERMINERS) || has(&PREPOSITIONS) || !is_subject && after.is_some_and(is_noun)
 }
@@ -186,7 +225,7 @@ const AMBIGUOUS: [&str; 26] = [
 const NO_VERBS: [&str; 11] =
     ["breed", "creed", "greed", "hatred", "indeed", "infrared", "kindred", "naked", "sacred", "speed", "wicked"];
 
-const DETERMINERS: [&str; 10] = ["a", "an", "the", "his", "her", "its", "their", "my", "our", "your"];
+pub(super) const DETERMINERS: [&str; 10] = ["a", "an", "the", "his", "her", "its", "their", "my", "our", "your"];
 
 const PREPOSITIONS: [&str; 11] = ["of", "in", "with", "from", "by", "for", "at", "on", "to", "into", "as"];
 
@@ -209,7 +248,7 @@ mod tests {
             "They left",
             "He is in Rome",
         ] {
-            assert!(!is_fragment(statement), "{statement}");
+            assert!(!is_fragment(statement, &|_| true), "{statement}");
         }
         for fragment in [
             "left Paris in 1921",
@@ -233,8 +272,32 @@ mod tests {
             "a red rose",
             "a second thought",
             "Anna verließ Paris",
+            "巴黎",
         ] {
-            assert!(is_fragment(fragment), "{fragment}");
+            assert!(is_fragment(fragment, &|_| true), "{fragment}");
+        }
+        assert!(is_fragment("Old abandoned house", &|lower| lower != "old"));
+    }
+
+    #[test]
+    fn words_behind_the_subject_of_the_question_are_a_statement_where_their_clause_has_no_other_verb() {
+        for (question, answer, sentence) in [
+            ("Where does Anna reside", "Anna lives in Rome", "Anna lives in Rome, where she was born."),
+            ("Which way does the river run", "The river flows north", "The river flows north."),
+            ("Wo lebt Anna", "Anna wohnt in Rom", "Anna wohnt in Rom."),
+            ("Où réside Anna", "Anna habite à Rome", "Anna habite à Rome avec son chat."),
+        ] {
+            assert!(is_stated_by(question, answer, sentence), "{answer}");
+        }
+        for (question, answer, sentence) in [
+            ("What fell at Apple", "Apple stores in Europe", "Apple stores in Europe closed in 1984."),
+            ("Where does Anna reside", "in Rome", "Anna lives in Rome."),
+            ("Which river flows north", "river banks of Rome", "The river banks of Rome are green."),
+            ("Who came with Anna", "Anna and Tom", "Anna and Tom slept."),
+            ("Wer kam mit Anna", "Anna und Tom", "Anna und Tom schliefen."),
+            ("What did Ann buy", "two used cars", "Bob sold two used cars."),
+        ] {
+            assert!(!is_stated_by(question, answer, sentence), "{answer}");
         }
     }
 

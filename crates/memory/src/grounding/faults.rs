@@ -1,17 +1,22 @@
 //! What keeps a sentence of the evidence from supporting a claim: values that it lacks or has otherwise.
 
+use std::ops::Range;
+
 use chrono::NaiveDate;
 
+use super::hedges::{is_question, only_considers};
 use super::naming::has_name;
 use super::negation::{Polarity, polarity};
+use super::numbers::{Bound, Number, is_equal};
+use super::opposites::is_taken_back;
+use super::pairing::is_of_another_clause;
 use super::passage::Sentence;
 use super::relative::full;
-use super::roles::{Named, is_replaced, turned};
+use super::roles::{Named, is_exchanged, replacing, turned};
 use super::speech::FIRST;
-use super::turn::speaker_at;
-use super::values::{self, Number};
-use super::verdict::Statement;
-use super::words::words;
+use super::statement::Statement;
+use super::turn::{is_vocative, speaker_at};
+use super::words::{Word, bare, words};
 
 /// What is wrong with a sentence as support of a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +34,7 @@ pub(super) struct Shown<'a> {
     pub stated: &'a Statement,
     /// The text that it is of, and the bytes of it there.
     pub text: &'a str,
-    pub start: usize,
+    pub range: Range<usize>,
     /// The sentences before and after it.
     pub beside: &'a [&'a Sentence],
     /// The day on which it was written.
@@ -40,18 +45,10 @@ pub(super) fn faults(claim: &Statement, shown: &Shown<'_>) -> Vec<Fault> {
     let mut faults = Vec::new();
     names(claim, shown, &mut faults);
     let (said, given) = (&claim.values, &shown.stated.values);
-    for number in &said.numbers {
-        if !given.numbers.iter().any(|other| same_number(number, other, shown.stated)) {
-            let rival =
-                |other: &Number| other.unit == number.unit && !said.numbers.iter().any(|n| n.value == other.value);
-            faults.push(Fault::missing(given.numbers.iter().any(rival)));
-        }
-    }
-    for date in said.dates.iter().filter(|date| !given.dates.iter().any(|other| other.bears_out(date))) {
-        let is_written_then = given.dates.is_empty() && shown.day.is_some_and(|day| full(day).bears_out(date));
-        let rival = given.dates.iter().any(|other| other.conflicts(date) && !said.dates.contains(other));
-        faults.push(if is_written_then { Fault::Doubt } else { Fault::missing(rival) });
-    }
+    numbers(claim, shown.stated, &mut faults);
+    dates(claim, shown, &mut faults);
+    let has_code = |code: &String| shown.stated.words.iter().any(|word| bare(&word.lower) == code);
+    faults.extend(said.codes.iter().filter(|code| !has_code(code)).map(|_| Fault::Missing));
     for day in said.weekdays.iter().filter(|day| !given.weekdays.contains(day)) {
         let rival = given.weekdays.iter().any(|other| other != day && !said.weekdays.contains(other));
         faults.push(Fault::missing(rival));
@@ -66,10 +63,65 @@ pub(super) fn faults(claim: &Statement, shown: &Shown<'_>) -> Vec<Fault> {
             faults.push(Fault::missing(shown.stated.comparisons.contains(&(*pair, !*side))));
         }
     }
-    if turned(&Named::of(claim), &Named::of(shown.stated)) {
+    let (said, given) = (&claim.words, &shown.stated.words);
+    let (claim_named, shown_named) = (Named::of(claim), Named::of(shown.stated));
+    if turned(&claim_named, &shown_named) || is_taken_back(said, given) {
         faults.push(Fault::Missing);
     }
+    let only_considers = only_considers((said, &claim.clauses), (given, &shown.stated.clauses));
+    if only_considers || is_question(&shown.text[shown.range.clone()]) || is_exchanged(&claim_named, &shown_named) {
+        faults.push(Fault::Doubt);
+    }
     faults
+}
+
+fn numbers(claim: &Statement, shown: &Statement, faults: &mut Vec<Fault>) {
+    let (said, given) = (&claim.values.numbers, &shown.values.numbers);
+    let is_new = |other: &Number| !said.iter().any(|own| is_equal(own.value, other.value));
+    for number in said {
+        let same: Vec<&Number> = given.iter().filter(|other| same_number(number, other, shown)).collect();
+        let is_rival = |other: &&Number| {
+            other.ordinal == number.ordinal && other.unit_term() == number.unit_term() && is_new(other)
+        };
+        let rivals: Vec<usize> = given.iter().filter(is_rival).map(|other| other.at.start).collect();
+        let places: Vec<usize> = same.iter().map(|other| other.at.start).collect();
+        if same.is_empty() {
+            // "About 500" does not contradict 498, nor "over 500" 700.
+            let is_exact = number.bound.is_none() && !given.iter().any(|other| other.bound.is_some());
+            faults.push(Fault::missing(is_exact && !rivals.is_empty()));
+        } else if same.iter().all(|other| other.bound == Some(Bound::Below) && number.bound != other.bound) {
+            faults.push(Fault::Missing);
+        } else if is_of_another_clause(claim, shown, &places, &rivals) {
+            faults.push(Fault::Doubt);
+        }
+    }
+    // "One ship" is a number only beside another one.
+    for pair in claim.words.windows(2).filter(|pair| pair[0].lower == "one" && pair[1].stem.is_some()) {
+        let of_unit = || given.iter().filter(|other| other.unit.is_some() && other.unit == pair[1].stem);
+        if !of_unit().any(|other| other.value == 1.0) && of_unit().count() > 0 && said.iter().all(|n| n.value != 1.0) {
+            faults.push(Fault::Rival);
+        }
+    }
+}
+
+fn dates(claim: &Statement, shown: &Shown<'_>, faults: &mut Vec<Fault>) {
+    let (said, given) = (&claim.values.dates, &shown.stated.values.dates);
+    for (date, _) in said {
+        let rivals =
+            given.iter().filter(|(other, _)| other.conflicts(date) && !said.iter().any(|(own, _)| own == other));
+        let rivals: Vec<Option<usize>> = rivals.map(|(_, place)| *place).collect();
+        let places: Vec<Option<usize>> =
+            given.iter().filter(|(other, _)| other.bears_out(date)).map(|(_, place)| *place).collect();
+        if places.is_empty() {
+            let is_written_then = given.is_empty() && shown.day.is_some_and(|day| full(day).bears_out(date));
+            faults.push(if is_written_then { Fault::Doubt } else { Fault::missing(!rivals.is_empty()) });
+        } else if let Some(places) = places.into_iter().collect::<Option<Vec<usize>>>() {
+            let rivals: Vec<usize> = rivals.into_iter().flatten().collect();
+            if is_of_another_clause(claim, shown.stated, &places, &rivals) {
+                faults.push(Fault::Doubt);
+            }
+        }
+    }
 }
 
 impl Fault {
@@ -80,14 +132,18 @@ impl Fault {
 
 impl<'a> Named<'a> {
     fn of(statement: &'a Statement) -> Named<'a> {
-        Named { words: &statement.words, values: &statement.values }
+        Named { words: &statement.words, values: &statement.values, clauses: &statement.clauses }
     }
 }
 
 /// Names of the claim that the sentence neither has nor refers to, and names that the claim's pronoun refers to.
 fn names(claim: &Statement, shown: &Shown<'_>, faults: &mut Vec<Fault>) {
     let (said, given) = (&claim.values.names, &shown.stated.values.names);
-    let words = &shown.stated.words;
+    // "Hey Ann, I ran a race." is not about Ann.
+    let text = &shown.text[shown.range.clone()];
+    let is_addressed = |at: usize| shown.speaker().is_some() && is_vocative(text, &shown.stated.words, at);
+    let words = shown.stated.words.iter().enumerate().filter(|(at, _)| !is_addressed(*at));
+    let words: &[Word] = &words.map(|(_, word)| word.clone()).collect::<Vec<Word>>();
     let has_rival = || given.iter().any(|other| !said.iter().any(|name| name.iter().any(|part| other.contains(part))));
     let speaker = shown.speaker();
     let is_speaker = |name: &[String]| speaker.is_some_and(|(speaker, _)| is_named(name, speaker));
@@ -95,12 +151,27 @@ fn names(claim: &Statement, shown: &Shown<'_>, faults: &mut Vec<Fault>) {
         let refers = |lower: &str| PRONOUNS.contains(&lower) && (speaker.is_none() || !THINGS.contains(&lower));
         words.iter().any(|word| refers(&word.lower))
     };
-    for name in said.iter().filter(|name| !has_name(name, words) && !is_speaker(name)) {
+    // "GB" of "16GB"
+    let is_behind_digits = |name: &[String]| {
+        let letters = |word: &Word| word.lower.trim_start_matches(|c: char| !c.is_alphabetic()) == name[0];
+        name.len() == 1 && words.iter().any(|word| word.number && letters(word))
+    };
+    let is_shown = |name: &[String]| has_name(name, words) || is_speaker(name) || is_behind_digits(name);
+    for name in said.iter().filter(|name| !is_shown(name)) {
         let has_part = || name.iter().any(|part| has_name(std::slice::from_ref(part), words));
         let is_near = || shown.beside.iter().any(|other| has_name(name, &other.words));
-        let is_meant = (has_pronoun() || has_part()) && is_near() && !is_replaced(name, &claim.words, words);
+        let is_meant = (has_pronoun() || has_part()) && is_near() && replacing(name, &claim.words, words).is_empty();
         if !is_meant {
             faults.push(Fault::missing(has_rival()));
+        }
+    }
+    // "Ann is a nurse and Bob is a cook" has Bob, but in the place of Bob it has Ann.
+    let all = &shown.stated.words;
+    for name in said.iter().filter(|name| has_name(name, words)) {
+        let is_of_name = |at: &usize| name.iter().any(|part| part == bare(&all[*at].lower));
+        let places: Vec<usize> = (0..all.len()).filter(is_of_name).collect();
+        if is_of_another_clause(claim, shown.stated, &places, &replacing(name, &claim.words, all)) {
+            faults.push(Fault::Doubt);
         }
     }
     let is_about_another = !has_pronoun() && (speaker.is_some() || has_rival());
@@ -112,7 +183,7 @@ impl<'a> Shown<'a> {
     /// The speaker of a sentence in the first person that is in a turn of a conversation, and the byte at which the turn begins.
     pub fn speaker(&self) -> Option<(&'a str, usize)> {
         let first = self.stated.words.iter().find(|word| FIRST.contains(&word.lower.as_str()))?;
-        speaker_at(self.text, self.start + first.range.start)
+        speaker_at(self.text, self.range.start + first.range.start)
     }
 }
 
@@ -121,14 +192,18 @@ pub(super) fn is_named(name: &[String], speaker: &str) -> bool {
     has_name(name, &words(speaker))
 }
 
-/// Equal values, and the unit of the claim near the number of the span unless that has none.
+/// Equal values, and the unit of the claim at or near the number of the span unless that has none. Near is not enough for a
+/// share or a sum, nor if the unit is that of another number.
 fn same_number(said: &Number, given: &Number, shown: &Statement) -> bool {
-    let equal = values::is_equal(said.value, given.value);
     let near = |unit: &String| {
         let window = given.at.start.saturating_sub(3)..(given.at.end + 4).min(shown.words.len());
+        let is_of_other = |other: &Number| other.at != given.at && other.unit.as_ref() == Some(unit);
         shown.words[window].iter().any(|word| word.stem.as_ref() == Some(unit))
+            && !given.is_of_sign()
+            && !shown.values.numbers.iter().any(is_of_other)
     };
-    equal && said.unit.as_ref().is_none_or(|unit| given.unit.as_ref().is_none_or(|other| other == unit) || near(unit))
+    let has_unit = |unit: &String| given.unit.is_none() || given.unit_term() == said.unit_term() || near(unit);
+    is_equal(said.value, given.value) && said.ordinal == given.ordinal && said.unit.as_ref().is_none_or(has_unit)
 }
 
 /// What a sentence can refer to a name by that is in the sentence before or after.

@@ -6,19 +6,25 @@
 //! candidates, similarities of sentences) that the caller computed.
 
 mod abstain;
+mod asking;
 mod attribution;
 mod blocks;
 mod candidates;
 mod checked;
 mod choose;
 mod claims;
+mod dates;
 mod faults;
 mod features;
+mod hedges;
 mod measure;
 mod naming;
 mod near;
 mod negation;
+mod numbers;
 mod occurrences;
+mod opposites;
+mod pairing;
 mod passage;
 pub mod prompt;
 mod question;
@@ -27,6 +33,9 @@ mod relative;
 mod roles;
 mod speech;
 mod stated;
+mod statement;
+#[cfg(test)]
+mod statement_tests;
 mod turn;
 mod typed;
 mod values;

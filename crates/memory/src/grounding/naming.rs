@@ -1,6 +1,6 @@
 //! Whether words name the same person, place or thing as another name: initials, acronyms, parts.
 
-use super::words::{Word, bare};
+use super::words::{Word, bare, is_function};
 
 /// The words of a name one after the other, or initials in place of some of them.
 pub(super) fn has_name(name: &[String], words: &[Word]) -> bool {
@@ -14,7 +14,9 @@ fn begins_with(name: &[String], words: &[Word]) -> bool {
     let lower = bare(&word.lower);
     // The article "a" is no initial of "Anna".
     let is_initial = word.capital || lower.chars().nth(1).is_some() || part == lower;
-    if is_initial && same_name(part, lower) && begins_with(&name[1..], &words[1..]) {
+    // The pronoun "us" is not the US.
+    let is_pronoun = !word.capital && is_function(lower);
+    if is_initial && !is_pronoun && same_name(part, lower) && begins_with(&name[1..], &words[1..]) {
         return true;
     }
     let spelled_out = |initials: &[char]| {

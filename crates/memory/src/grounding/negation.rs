@@ -35,7 +35,8 @@ impl Clauses {
         let (mut of_word, mut negates, mut clause) = (Vec::new(), Vec::new(), 0);
         for (at, word) in words.iter().enumerate() {
             let follows_mark = at > 0 && gap(at - 1).contains(MARKS);
-            if at > 0 && (follows_mark || CONJUNCTIONS.contains(&word.lower.as_str())) {
+            let begins = CONJUNCTIONS.contains(&word.lower.as_str()) || begins_exception(words, at);
+            if at > 0 && (follows_mark || begins) {
                 clause += 1;
             }
             of_word.push(clause);
@@ -53,8 +54,30 @@ impl Clauses {
         self.negates[at]
     }
 
-    fn count(&self) -> usize {
+    /// The clause of a word.
+    pub fn clause(&self, at: usize) -> usize {
+        self.of_word[at]
+    }
+
+    pub fn count(&self) -> usize {
         self.of_word.last().map_or(0, |last| last + 1)
+    }
+
+    /// The stems of the words of a clause.
+    pub fn stems_of<'a>(&self, clause: usize, words: &'a [Word]) -> HashSet<&'a String> {
+        let own = words.iter().enumerate().filter(|(at, _)| self.of_word[*at] == clause);
+        own.filter_map(|(_, word)| word.stem.as_ref()).collect()
+    }
+
+    /// The clauses with most of these stems; none if no clause has one.
+    pub fn best_for(&self, stems: &HashSet<&String>, words: &[Word]) -> Vec<usize> {
+        let shared = |clause: usize| self.stems_of(clause, words).intersection(stems).count();
+        let most = (0..self.count()).map(shared).max().unwrap_or(0);
+        (0..self.count()).filter(|clause| most > 0 && shared(*clause) == most).collect()
+    }
+
+    pub fn begins_with(&self, clause: usize, words: &[Word], lower: &str) -> bool {
+        self.of_word.iter().position(|of| *of == clause).is_some_and(|first| words[first].lower == lower)
     }
 
     /// Whether the words at these places negate as a whole: two negations of English cancel each other, those of other languages
@@ -70,36 +93,44 @@ pub(super) fn polarity(claim: (&[Word], &Clauses), shown: (&[Word], &Clauses)) -
     let ((said, said_clauses), (given, given_clauses)) = (claim, shown);
     if let Some(run) = run_of(said, given) {
         let clause = given_clauses.of_word[run];
-        let reports = (0..run).any(|at| given_clauses.of_word[at] == clause && given_clauses.negates[at]);
+        // "It is not true | that Jim sold his watch."
+        let is_reported = clause > 0 && given_clauses.begins_with(clause, given, "that");
+        let first = clause - usize::from(is_reported);
+        let reports = (0..run).any(|at| given_clauses.of_word[at] >= first && given_clauses.negates[at]);
         // "Jim sold nothing." does not say that Jim sold.
         let end = run + said.len();
-        let denies = given.get(end).is_some_and(|next| given_clauses.negates[end] && next.lower != "without");
+        let denies = end < given.len() && given_clauses.negates[end] && !begins_exception(given, end);
         return if reports || denies { Polarity::Unclear } else { Polarity::Same };
     }
-    let whole = said_clauses.is_negative(|_| true) != given_clauses.is_negative(|_| true);
+    let stems: HashSet<&String> = said.iter().filter_map(|word| word.stem.as_ref()).collect();
+    // "The team won without injuries." is no denial of a claim that does not speak of injuries.
+    let is_apart = |at: usize| {
+        let clause = given_clauses.of_word[at];
+        let first = given_clauses.of_word.iter().position(|of| *of == clause).unwrap_or(at);
+        begins_exception(given, first) && given_clauses.stems_of(clause, given).is_disjoint(&stems)
+    };
+    let whole = said_clauses.is_negative(|_| true) != given_clauses.is_negative(|at| !is_apart(at));
     let by_clause = (0..said_clauses.count()).any(|clause| {
-        let is_own = |at: usize| said_clauses.of_word[at] == clause;
-        let own: HashSet<&String> =
-            said.iter().enumerate().filter(|(at, _)| is_own(*at)).filter_map(|(_, word)| word.stem.as_ref()).collect();
-        let negative = said_clauses.is_negative(is_own);
-        differs(&own, negative, given, given_clauses)
+        let negative = said_clauses.is_negative(|at| said_clauses.of_word[at] == clause);
+        let best = given_clauses.best_for(&said_clauses.stems_of(clause, said), given);
+        let differs = |clause: usize| given_clauses.is_negative(|at| given_clauses.of_word[at] == clause) != negative;
+        !best.is_empty() && best.into_iter().all(differs)
     });
     match (whole, by_clause) {
         (false, false) => Polarity::Same,
-        (true, true) => Polarity::Opposite,
+        (true, true) if !is_limited(&stems, given, given_clauses) => Polarity::Opposite,
         _ => Polarity::Unclear,
     }
 }
 
-/// Whether all clauses that share most stems with a clause of a claim are negative where it is not, or the other way round.
-fn differs(own: &HashSet<&String>, negative: bool, given: &[Word], clauses: &Clauses) -> bool {
-    let shared = |clause: usize| {
-        let words = given.iter().enumerate().filter(|(at, _)| clauses.of_word[*at] == clause);
-        words.filter_map(|(_, word)| word.stem.as_ref()).filter(|stem| own.contains(stem)).collect::<HashSet<_>>().len()
+/// Whether words of a claim are only in a clause that limits a negation: "not until 1905", "nothing but his watch".
+fn is_limited(stems: &HashSet<&String>, given: &[Word], clauses: &Clauses) -> bool {
+    let limits = |clause: &usize| LIMITS.iter().any(|word| clauses.begins_with(*clause, given, word));
+    let shared = |clause: usize| -> Vec<&String> {
+        clauses.stems_of(clause, given).into_iter().filter(|stem| stems.contains(*stem)).collect()
     };
-    let most = (0..clauses.count()).map(shared).max().unwrap_or(0);
-    let mut best = (0..clauses.count()).filter(|clause| most > 0 && shared(*clause) == most);
-    most > 0 && best.all(|clause| clauses.is_negative(|at| clauses.of_word[at] == clause) != negative)
+    let elsewhere: HashSet<&String> = (0..clauses.count()).filter(|clause| !limits(clause)).flat_map(shared).collect();
+    (0..clauses.count()).filter(limits).flat_map(shared).any(|stem| !elsewhere.contains(stem))
 }
 
 /// Where the words of a claim are in a sentence, one after the other.
@@ -113,17 +144,37 @@ fn negates_at(words: &[Word], at: usize, gap: &str, is_foreign: bool) -> bool {
     let next = words.get(at + 1);
     let lower = words[at].lower.as_str();
     match lower {
-        "no" => next.is_none_or(|next| !next.number) && !gap.contains([',', ';', ':', '.', '!', '"', '”', '\u{201c}']),
+        "no" => {
+            next.is_none_or(|next| !next.number || next.lower == "one")
+                && !gap.contains([',', ';', ':', '.', '!', '"', '”', '\u{201c}'])
+        }
         "not" => next.is_none_or(|next| next.lower != "only"),
-        _ if NEGATIONS.contains(&lower) || lower.ends_with("n't") => true,
+        _ if NEGATIONS.contains(&lower) || lower.ends_with("n't") || begins_exception(words, at) => true,
+        _ if REFUSALS.contains(&lower) => next.is_some_and(|next| next.lower == "to"),
         _ => FOREIGN.contains(&lower) || is_foreign && AMBIGUOUS.contains(&lower),
     }
 }
 
-const NEGATIONS: [&str; 13] = [
-    "not", "no", "never", "none", "neither", "nor", "without", "nobody", "nothing", "cannot", "hardly", "unable",
-    "failed",
-];
+/// Whether a word begins a clause that excludes what it names: "without a word", "instead of the watch".
+fn begins_exception(words: &[Word], at: usize) -> bool {
+    let next = words.get(at + 1).map_or("", |next| next.lower.as_str());
+    match words[at].lower.as_str() {
+        "without" | "except" | "excluding" => true,
+        "instead" => next == "of",
+        "rather" => next == "than",
+        _ => false,
+    }
+}
+
+const NEGATIONS: [&str; 11] =
+    ["not", "no", "never", "none", "neither", "nor", "nobody", "nothing", "cannot", "hardly", "unable"];
+
+/// Verbs that deny what "to" follows.
+const REFUSALS: [&str; 9] =
+    ["decline", "declined", "declines", "fail", "failed", "fails", "refuse", "refused", "refuses"];
+
+/// Words that begin a clause in which a negation does not hold.
+const LIMITS: [&str; 2] = ["but", "until"];
 
 /// Negations of Arabic, Chinese, Dutch, French, German, Greek, Hindi, Italian, Polish, Portuguese, Romanian, Russian, Spanish,
 /// Swedish, Turkish and Vietnamese that are no words of English.
@@ -245,11 +296,22 @@ mod tests {
             ("\"No,\" said Ann, \"Jim has sold his watch.\"", Polarity::Same),
             ("Jim sold his watch without a word.", Polarity::Same),
             ("Jim sold his watch never.", Polarity::Unclear),
+            ("No one sold his watch.", Polarity::Opposite),
             ("Jim not only sold his watch but left.", Polarity::Same),
+            ("It is not true that Jim sold his watch.", Polarity::Unclear),
+            ("Jim sold his old watch without a word.", Polarity::Same),
+            ("Jim sold a chain instead of his watch.", Polarity::Unclear),
+            ("All except Jim sold his watch.", Polarity::Unclear),
+            ("Jim refused to sell his watch.", Polarity::Opposite),
+            ("The failed coup ruined Jim, and he sold his watch.", Polarity::Same),
         ] {
             assert_eq!(of("Jim sold his watch.", shown), want, "{shown}");
         }
         assert_eq!(of("Jim did not sell his watch.", "Jim sold his watch."), Polarity::Opposite);
+        let later = "Jim did not sell his watch until 1905.";
+        assert_eq!(of("Jim sold his watch in 1905.", later), Polarity::Unclear);
+        assert_eq!(of("Jim sold his watch.", later), Polarity::Opposite);
+        assert_eq!(of("Jim sold his watch.", "Jim sold nothing but his old watch."), Polarity::Unclear);
     }
 
     #[test]

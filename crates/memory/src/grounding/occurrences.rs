@@ -1,9 +1,10 @@
 //! Where an answer occurs in the evidence.
 
 use super::candidates::Place;
+use super::numbers::{Number, is_equal};
 use super::passage::{Passage, Sentence};
 use super::question::Question;
-use super::values;
+use super::values::{Values, only_number};
 use super::words::words;
 
 /// Where an answer occurs in the evidence as whole words, whatever the case, the white space and an article before it; first in the
@@ -25,7 +26,7 @@ pub fn occurrences(question: &str, evidence: &[&str], answer: &str) -> Vec<Place
     });
     let mut places: Vec<Place> = found.collect();
     if places.is_empty()
-        && let Some(value) = values::only_number(answer)
+        && let Some(value) = only_number(answer)
     {
         places = same_numbers(&passage, value);
     }
@@ -39,11 +40,10 @@ fn same_numbers(passage: &Passage<'_>, value: f64) -> Vec<Place> {
         let (text, start) = (sentence.text, sentence.range.start);
         let sentence = &passage.texts[text][sentence.range.clone()];
         let words = words(sentence);
-        let numbers = values::Values::read(sentence, &|_| false).numbers;
-        let same = numbers.into_iter().filter(|number| values::is_equal(number.value, value));
-        let bytes = |number: values::Number| {
-            start + words[number.at.start].range.start..start + words[number.at.end - 1].range.end
-        };
+        let numbers = Values::read(sentence, &|_| false).numbers;
+        let same = numbers.into_iter().filter(|number| !number.ordinal && is_equal(number.value, value));
+        let bytes =
+            |number: Number| start + words[number.at.start].range.start..start + words[number.at.end - 1].range.end;
         same.map(bytes).map(|range| Place { text, start: range.start, end: range.end }).collect::<Vec<_>>()
     };
     passage.sentences.iter().flat_map(in_sentence).collect()

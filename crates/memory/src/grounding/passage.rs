@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 
 use super::question::Question;
-use super::words::{Word, words};
+use super::words::{Word, stem, words};
 use crate::core::cite::sentences;
 
 /// A sentence of the evidence.
@@ -111,6 +111,13 @@ impl<'a> Passage<'a> {
 }
 
 impl Passage<'_> {
+    /// Whether a word that is no name elsewhere occurs without a capital in another form: "uses" for "Use".
+    pub fn is_inflected(&self, lower: &str) -> bool {
+        let stem = stem(lower).filter(|_| !self.names.contains(lower));
+        let mut words = self.sentences.iter().flat_map(|sentence| &sentence.words);
+        stem.is_some() && words.any(|word| !word.capital && word.stem == stem)
+    }
+
     /// Whether a capitalised word that begins a sentence is a name.
     pub fn is_name(&self, lower: &str) -> bool {
         self.names.contains(lower) || !self.common.contains(lower)
@@ -150,5 +157,6 @@ mod tests {
         let texts = ["Jim slept. Students read. All students slept."];
         let passage = Passage::read(&Question::parse("Who slept?"), &texts);
         assert!(passage.is_name("jim") && !passage.is_name("students"));
+        assert!(passage.is_inflected("student") && !passage.is_inflected("jim"));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use super::words::{Word, is_past, words};
+use super::words::{Word, bare, is_past, words};
 
 /// The kind of answer that the question words ask for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
@@ -47,7 +47,7 @@ pub(super) struct Question {
 impl Question {
     pub fn parse(text: &str) -> Question {
         let words = words(text);
-        let ask = words.iter().position(|word| ASKING.contains(&word.lower.as_str()));
+        let ask = words.iter().position(|word| ASKING.contains(&bare(&word.lower)));
         let polar = words.first().is_some_and(|word| AUXILIARIES.contains(&word.lower.as_str()));
         let options = options(text);
         let (kind, focus_at) = match ask {
@@ -112,9 +112,9 @@ fn verb_after_subject(words: &[Word]) -> Option<String> {
 }
 
 /// The kind that the question word at a place and what follows it ask for, and the place of the focus noun.
-fn kind(words: &[Word], at: usize) -> (Kind, Option<usize>) {
+pub(super) fn kind(words: &[Word], at: usize) -> (Kind, Option<usize>) {
     let next = words.get(at + 1).map_or("", |word| word.lower.as_str());
-    match words[at].lower.as_str() {
+    match bare(&words[at].lower) {
         "who" | "whom" | "whose" => (Kind::Person, None),
         "where" => (Kind::Place, None),
         "when" => (Kind::Time, None),
@@ -150,8 +150,9 @@ fn kind(words: &[Word], at: usize) -> (Kind, Option<usize>) {
 /// "is the" ("What is the name of ...", "What was the capital of ...").
 fn focus(words: &[Word], at: usize) -> Option<usize> {
     let mut from = at + 1;
-    if words.get(from).is_some_and(|word| matches!(word.lower.as_str(), "is" | "was" | "are" | "were")) {
-        from += 1;
+    let is_contracted = words[at].lower.ends_with("'s");
+    if is_contracted || words.get(from).is_some_and(|word| FORMS_OF_BE.contains(&word.lower.as_str())) {
+        from += usize::from(!is_contracted);
         if !words.get(from).is_some_and(|word| matches!(word.lower.as_str(), "the" | "a" | "an" | "one")) {
             return None;
         }
@@ -200,7 +201,9 @@ fn options(text: &str) -> Vec<String> {
     [first, after].map(|option| option.trim().to_owned()).into_iter().filter(|option| !option.is_empty()).collect()
 }
 
-const ASKING: [&str; 9] = ["who", "whom", "whose", "what", "which", "when", "where", "why", "how"];
+const FORMS_OF_BE: [&str; 4] = ["is", "was", "are", "were"];
+
+pub(super) const ASKING: [&str; 9] = ["who", "whom", "whose", "what", "which", "when", "where", "why", "how"];
 
 pub(super) const AUXILIARIES: [&str; 17] = [
     "is", "are", "was", "were", "do", "does", "did", "has", "have", "had", "can", "could", "will", "would", "should",
@@ -235,6 +238,10 @@ mod tests {
         assert_eq!(kind("What is the capital of France?"), Kind::Place);
         assert_eq!(kind("Did Jim sell the watch?"), Kind::Polar);
         assert_eq!(kind("Why did she cry?"), Kind::Reason);
+        assert_eq!(
+            (kind("What's the capital of France?"), kind("Who\u{2019}s the king?")),
+            (Kind::Place, Kind::Person)
+        );
     }
 
     #[test]

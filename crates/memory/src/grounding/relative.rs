@@ -4,8 +4,8 @@ use std::ops::{Range, RangeInclusive};
 
 use chrono::{Datelike, Days, Months, NaiveDate, Weekday};
 
+use super::dates::{Date, dates_of};
 use super::features::MONTHS;
-use super::values::{Date, dates_of};
 use super::words::{Word, is_function, words};
 
 /// A time relative to the day of the text.

@@ -1,5 +1,9 @@
 //! Whether two texts give the same names the same roles.
 
+use std::ops::Range;
+
+use super::negation::Clauses;
+use super::opposites::comparisons;
 use super::values::Values;
 use super::words::{Word, bare, is_past};
 
@@ -7,6 +11,7 @@ use super::words::{Word, bare, is_past};
 pub(super) struct Named<'a> {
     pub words: &'a [Word],
     pub values: &'a Values,
+    pub clauses: &'a Clauses,
 }
 
 /// Two names in one order in the claim and only in the other in the span, both in the active or both in the passive voice,
@@ -24,6 +29,22 @@ pub(super) fn turned(claim: &Named<'_>, shown: &Named<'_>) -> bool {
                 _ => is_other_way(claim.words, shown.words, pair[0], pair[1]),
             }
         })
+        || passive(claim.words) == passive(shown.words) && !both_equate && is_reversed(claim, shown)
+}
+
+/// Whether three content words of a clause around a verb are in the span in the other order only: "the dog bit the man".
+fn is_reversed(claim: &Named<'_>, shown: &Named<'_>) -> bool {
+    let triples = |named: &Named<'_>| -> Vec<[String; 3]> {
+        let content: Vec<usize> = (0..named.words.len()).filter(|at| named.words[*at].stem.is_some()).collect();
+        let is_of_clause = |run: &&[usize]| named.clauses.clause(run[0]) == named.clauses.clause(run[2]);
+        let is_verb = |run: &&[usize]| is_past(&named.words[run[1]].lower) || named.words[run[1]].lower.ends_with('s');
+        let stem = |at: usize| named.words[at].stem.clone().unwrap_or_default();
+        let runs = content.windows(3).filter(is_of_clause).filter(is_verb);
+        runs.map(|run| [stem(run[0]), stem(run[1]), stem(run[2])]).filter(|[a, _, c]| a != c).collect()
+    };
+    let (said, given) = (triples(claim), triples(shown));
+    said.iter().any(|[a, b, c]| given.contains(&[c.clone(), b.clone(), a.clone()]))
+        && !said.iter().any(|triple| given.contains(triple))
 }
 
 /// Whether a form of "be" is the only verb.
@@ -41,36 +62,72 @@ fn owns(words: &[Word], name: &str) -> bool {
     (0..words.len()).any(|at| bare(&words[at].lower) == name && is_owner(at))
 }
 
-/// Whether a name is before another in the claim and only behind it in the span, and the same content word is between them in
-/// both.
+/// Whether a name is before another in the claim and only behind it in the span, and the same content word or comparison is
+/// between them in both.
 fn is_other_way(said: &[Word], given: &[Word], first: &str, second: &str) -> bool {
     let find = |words: &[Word], name: &str| words.iter().position(|word| bare(&word.lower) == name);
     let rfind = |words: &[Word], name: &str| words.iter().rposition(|word| bare(&word.lower) == name);
     let (Some(from), Some(to)) = (find(said, first), rfind(said, second)) else { return false };
     let (Some(before), Some(after)) = (find(given, first), rfind(given, second)) else { return false };
     let between = |words: &[Word], from: usize, to: usize| -> Vec<String> {
-        words.get(from + 1..to).unwrap_or_default().iter().filter_map(|word| word.stem.clone()).collect()
+        let between: Vec<&Word> = words.get(from + 1..to).unwrap_or_default().iter().collect();
+        // "from Brno to Vienna"
+        let is_direction = |word: &Word| DIRECTIONS.contains(&word.lower.as_str());
+        let is_alone = between.iter().all(|word| word.capital || is_direction(word));
+        let compares = |word: &Word| !comparisons(&word.lower).is_empty();
+        let meaning = |word: &&Word| {
+            let counts = compares(word) || is_alone && is_direction(word);
+            word.stem.clone().or_else(|| counts.then(|| word.lower.clone()))
+        };
+        between.iter().filter_map(meaning).collect()
     };
     let (said, given) = (between(said, from, to), between(given, after, before));
     before > after && said.iter().any(|stem| given.contains(stem))
 }
 
-/// Whether the span has a name that the claim does not have, between the same two words between which the claim has this one:
+/// Words that give the name behind them another role than the one before them.
+const DIRECTIONS: [&str; 5] = ["by", "for", "from", "than", "to"];
+
+/// The places of names in the span that the claim does not have, between the same two words between which the claim has this one:
 /// "a French party left" does not support "a British party left", even if the sentence before speaks of the British.
-pub(super) fn is_replaced(name: &[String], claim: &[Word], words: &[Word]) -> bool {
+pub(super) fn replacing(name: &[String], claim: &[Word], words: &[Word]) -> Vec<usize> {
     let is_here = |run: &[Word]| name.iter().zip(run).all(|(part, word)| part == bare(&word.lower));
-    let Some(at) = claim.windows(name.len().max(1)).position(is_here) else { return false };
-    let before = at.checked_sub(1).map(|at| &claim[at].lower);
-    let after = claim.get(at + name.len()).map(|word| &word.lower);
-    let is_other =
-        |word: &Word| word.capital && !word.is_function() && !claim.iter().any(|known| known.lower == word.lower);
-    // The other name begins at `from`, behind the same word or with the sentence.
+    let Some(at) = claim.windows(name.len().max(1)).position(is_here) else { return Vec::new() };
+    let is_known = |word: &Word| claim.iter().any(|own| own.lower == word.lower);
+    let is_other = |word: &Word| word.capital && !word.is_function() && !is_known(word);
+    let others = |run: &[Word]| run.iter().take_while(|word| is_other(word)).count();
+    others_at(claim, at..at + name.len(), words, others)
+}
+
+/// Whether the span has another content word in the place of one of the claim that it lacks: "his gold watch" does not support
+/// "his silver watch". Units and comparisons are compared by themselves.
+pub(super) fn is_exchanged(claim: &Named<'_>, shown: &Named<'_>) -> bool {
+    let (said, given) = (claim.words, shown.words);
+    let compares = |word: &Word| !comparisons(&word.lower).is_empty();
+    let is_plain = |word: &Word| word.stem.is_some() && !word.capital && !word.number && !compares(word);
+    let is_unit = |at: usize| claim.values.numbers.iter().any(|number| number.unit_at.contains(&at));
+    let lacks = |word: &Word| is_plain(word) && !given.iter().any(|other| other.stem == word.stem);
+    let is_other = |word: &Word| is_plain(word) && !said.iter().any(|own| own.stem == word.stem);
+    (0..said.len()).filter(|at| lacks(&said[*at]) && !is_unit(*at)).any(|at| {
+        let is_last = at + 1 == said.len();
+        let is_here = |run: &[Word]| run.first().is_some_and(is_other) && (!is_last || run.len() == 1);
+        !others_at(said, at..at + 1, given, |run| usize::from(is_here(run))).is_empty()
+    })
+}
+
+/// The places of a text where others are between the words between which a run of the claim is. `others` counts those that a
+/// stretch of the text begins with; behind the end of the claim may be anything.
+fn others_at(claim: &[Word], run: Range<usize>, words: &[Word], others: impl Fn(&[Word]) -> usize) -> Vec<usize> {
+    let before = run.start.checked_sub(1).map(|at| &claim[at].lower);
+    let after = claim.get(run.end).map(|word| &word.lower);
+    // The others begin behind the same word or with the sentence.
     let begins = |from: &usize| match before {
         Some(before) => *from > 0 && words[*from - 1].lower == *before,
         None => *from == 0,
     };
-    (0..words.len()).filter(begins).any(|from| {
-        let length = words[from..].iter().take_while(|word| is_other(word)).count();
+    let has_others = |from: &usize| {
+        let length = others(&words[*from..]);
         length > 0 && after.is_none_or(|after| words.get(from + length).is_some_and(|word| word.lower == *after))
-    })
+    };
+    (0..words.len()).filter(begins).filter(has_others).collect()
 }

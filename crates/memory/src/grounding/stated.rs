@@ -3,12 +3,15 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
+use super::dates::Date;
+use super::hedges::is_question;
 use super::naming::has_name;
+use super::numbers::{Number, is_equal, is_measure, is_value};
 use super::question::{Kind, Question};
 use super::speech::{FIRST, SECOND, Speaker, is_third, speaker};
-use super::turn::turn;
-use super::typed::AnswerType;
-use super::values::{self, Date, Number, Values};
+use super::turn::{is_vocative, turn};
+use super::typed::{AnswerType, has_share};
+use super::values::Values;
 use super::words::{Word, bare, words};
 use crate::core::cite::sentences;
 
@@ -44,18 +47,15 @@ pub fn can_state(question: &str, stating: &Stating<'_>) -> bool {
 /// Whether the sentence that holds the answer is a question.
 fn is_asked(Stating { text, answer, .. }: &Stating<'_>) -> bool {
     let sentence = sentences(text).into_iter().find(|range| range.start <= answer.start && answer.start < range.end);
-    let closers = ['"', '\'', '”', '’', ')', '»', ' '];
-    sentence.is_some_and(|range| text[range].trim_end_matches(closers).ends_with(['?', '？', '؟']))
+    sentence.is_some_and(|range| is_question(&text[range]))
 }
 
 /// Whether the words of an answer can be one: of the type that is required, and not those of the question.
 fn answers(question: &Question, stating: &Stating<'_>) -> bool {
     let answer = &stating.text[stating.answer.clone()];
     let words = words(answer);
-    let has_share =
-        || answer.contains('%') || words.iter().any(|word| SHARES.iter().any(|share| word.lower.starts_with(share)));
     let is_of_type = match AnswerType::parsed(question) {
-        Some(_) if question.kind == Kind::Share => has_share(),
+        Some(_) if question.kind == Kind::Share => has_share(answer),
         Some(required) if required.is_required() => required.is_in(answer),
         _ => true,
     };
@@ -68,14 +68,14 @@ fn answers(question: &Question, stating: &Stating<'_>) -> bool {
 
 /// "4" of "4 kg" does not answer "how many pounds?".
 fn is_in_another_unit(question: &Question, stating: &Stating<'_>) -> bool {
-    let Some(asked) = question.focus.as_deref().filter(|focus| values::is_measure(focus)) else { return false };
+    let Some(asked) = question.focus.as_deref().filter(|focus| is_measure(focus)) else { return false };
     let quote = &stating.text[stating.quote.clone()];
     let words = words(quote);
     let at = offset(&stating.answer, stating.quote.start);
     let is_here = |number: &Number| words[number.at.clone()].iter().any(|word| at.contains(&word.range.start));
     let numbers = Values::read(quote, &|_| false).numbers;
     let mut units = numbers.iter().filter(|number| is_here(number)).filter_map(|number| number.unit.as_deref());
-    units.any(|unit| values::is_measure(unit) && unit != asked)
+    units.any(|unit| is_measure(unit) && unit != asked)
 }
 
 /// Whether all names, numbers and dates of a question are in the quote, beside it or in the heading.
@@ -92,17 +92,17 @@ fn values_are_near(question: &str, stating: &Stating<'_>) -> bool {
         has_name(name, &near_words)
             || name.last().is_some_and(|last| near_words.iter().any(|word| bare(&word.lower) == last))
     };
-    let has_number = |number: &Number| given.numbers.iter().any(|other| values::is_equal(number.value, other.value));
-    let has_date = |date: &Date| given.dates.iter().any(|other| other.bears_out(date));
+    let has_number = |number: &Number| given.numbers.iter().any(|other| is_equal(number.value, other.value));
+    let has_date = |date: &Date| given.dates.iter().any(|(other, _)| other.bears_out(date));
     // "5K" and "B52" are no numbers.
     let is_mixed = |word: &Word| {
         let has = |kind: fn(&char) -> bool| word.lower.chars().any(|c| kind(&c));
-        has(char::is_ascii_digit) && has(|c| c.is_alphabetic()) && !values::is_value(&word.lower)
+        has(char::is_ascii_digit) && has(|c| c.is_alphabetic()) && !is_value(&word.lower)
     };
     let mut mixed = words(question).into_iter().filter(is_mixed);
     asked.names.iter().all(has_name)
         && asked.numbers.iter().all(has_number)
-        && asked.dates.iter().all(has_date)
+        && asked.dates.iter().all(|(date, _)| has_date(date))
         && mixed.all(|asked| near_words.iter().any(|word| word.lower == asked.lower))
 }
 
@@ -154,10 +154,6 @@ const MOST_ECHO: f64 = 0.5;
 const BEFORE: usize = 2;
 const AFTER: usize = 1;
 
-/// The beginnings of words for a share.
-const SHARES: [&str; 10] =
-    ["percent", "half", "halves", "third", "quarter", "fifth", "tenth", "hundredth", "majority", "most"];
-
 /// Whether the sentence of a turn that holds an answer is about one of the named, of whom none is the speaker: it names or
 /// addresses them, or has a pronoun for a name of the turn.
 fn is_of_listener(said: &str, answer: Range<usize>, named: &[String]) -> bool {
@@ -175,17 +171,6 @@ fn is_of_listener(said: &str, answer: Range<usize>, named: &[String]) -> bool {
         || words_of.iter().any(|word| is_third(&word.lower)) && mentions(said)
         || has(&SECOND) && !has(&FIRST)
 }
-
-/// Whether a name only addresses: "Ann, I was ill.", "Thanks, Ann!".
-fn is_vocative(text: &str, words: &[Word], at: usize) -> bool {
-    let before = at.checked_sub(1).map(|before| &text[words[before].range.end..words[at].range.start]);
-    let greets = at.checked_sub(1).is_some_and(|before| GREETINGS.contains(&words[before].lower.as_str()));
-    let is_apart = greets || before.is_none_or(|gap| gap.contains(','));
-    is_apart && text[words[at].range.end..].trim_start().chars().next().is_none_or(|c| ",.!?".contains(c))
-}
-
-const GREETINGS: [&str; 12] =
-    ["hey", "hi", "hello", "thanks", "wow", "yeah", "yes", "no", "oh", "congrats", "bye", "sorry"];
 
 /// A range as an offset from a place.
 fn offset(range: &Range<usize>, from: usize) -> Range<usize> {

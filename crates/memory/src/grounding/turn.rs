@@ -1,6 +1,6 @@
 //! Turns of a conversation in a text: `Name: words` or `Name (id): words`, each from the begin of a line.
 
-use super::words::words;
+use super::words::{Word, words};
 
 /// The longest label of a speaker in front of a turn, in bytes.
 const LABEL: usize = 48;
@@ -29,6 +29,17 @@ pub(super) fn speaker_at(text: &str, at: usize) -> Option<(&str, usize)> {
         end = start - 1;
     }
 }
+
+/// Whether a name only addresses: "Ann, I was ill.", "Thanks, Ann!".
+pub(super) fn is_vocative(text: &str, words: &[Word], at: usize) -> bool {
+    let before = at.checked_sub(1).map(|before| &text[words[before].range.end..words[at].range.start]);
+    let greets = at.checked_sub(1).is_some_and(|before| GREETINGS.contains(&words[before].lower.as_str()));
+    let is_apart = greets || before.is_none_or(|gap| gap.contains(','));
+    is_apart && text[words[at].range.end..].trim_start().chars().next().is_none_or(|c| ",.!?".contains(c))
+}
+
+const GREETINGS: [&str; 12] =
+    ["hey", "hi", "hello", "thanks", "wow", "yeah", "yes", "no", "oh", "congrats", "bye", "sorry"];
 
 #[cfg(test)]
 mod tests {

@@ -53,6 +53,15 @@ const MONEY: [&str; 10] = ["money", "cost", "pay", "price", "earn", "spend", "se
 const CURRENCY_NAMES: [&str; 10] =
     ["dollar", "cent", "euro", "pound", "shilling", "pence", "crown", "franc", "yen", "rupee"];
 
+/// Whether a text has a percentage or a word for a share.
+pub(super) fn has_share(text: &str) -> bool {
+    text.contains('%') || words(text).iter().any(|word| SHARES.iter().any(|share| word.lower.starts_with(share)))
+}
+
+/// The beginnings of words for a share.
+const SHARES: [&str; 10] =
+    ["percent", "half", "halves", "third", "quarter", "fifth", "tenth", "hundredth", "majority", "most"];
+
 /// Whether a stem is that of one of these words.
 fn is_among(found: &str, words: &[&str]) -> bool {
     words.iter().any(|word| stem(word).is_some_and(|stem| stem == found))

@@ -2,7 +2,7 @@
 //!
 //! 1. *Locate* the sentence with most of the claim's words, weighted by rarity, and with similar meaning if the caller
 //!    has vectors.
-//! 2. *Veto*: every name, number and date of the claim, and its negations and comparisons, must be in that sentence;
+//! 2. *Veto*: every name, number, code and date of the claim, and its negations and comparisons, must be in that sentence;
 //!    the words of a name one after the other. A name may also be in the sentence before or after, if the sentence has a
 //!    pronoun or a part of the name and no other name in its place; the span is then both. It may be the speaker of the
 //!    turn, if the sentence speaks in the first person; the span then begins with the turn.
@@ -13,23 +13,25 @@
 //! 5. Times that a sentence gives by the day on which it was written ("yesterday") are dates of it.
 //! 6. Where a judge can be asked, it decides claims without veto that are not in the sentence word for word and have at least
 //!    half of their other words there. It also decides what the words leave in doubt: a negation that may be of another
-//!    clause, a date that is only the day on which the sentence was written. Without a judge such a claim is unsupported.
+//!    clause, a date that is only the day on which the sentence was written, a value of another clause, a sentence that asks or
+//!    only considers, another word in the place of one. Without a judge such a claim is unsupported.
 //!
 //! Similarity of meaning alone never supports a claim, and a judge never overrides a veto.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::HashSet;
 
 use chrono::NaiveDate;
 
 use super::candidates::Place;
 use super::faults::{Fault, Shown, faults, is_named};
-use super::features::MONTHS;
 use super::naming::has_name;
-use super::negation::{Clauses, run_of};
+use super::negation::run_of;
+use super::opposites::comparisons;
 use super::passage::{Passage, Sentence};
 use super::question::Question;
-use super::relative::{Relative, long, relatives};
-use super::values::{Values, is_title, weekday};
+use super::relative::{long, relatives};
+use super::statement::Statement;
+use super::values::{is_title, weekday};
 use super::words::{Word, bare, words};
 
 /// The relation of the evidence to a claim.
@@ -142,45 +144,6 @@ struct Open {
     is_enough: bool,
 }
 
-/// A claim or a sentence of the evidence, taken apart.
-pub(super) struct Statement {
-    pub words: Vec<Word>,
-    /// In a fixed order, so that sums of floats are the same in every run.
-    pub terms: BTreeSet<String>,
-    pub values: Values,
-    pub clauses: Clauses,
-    pub comparisons: HashSet<(usize, bool)>,
-    /// Terms of the answer, where the statement is a question with its answer.
-    pub answer: BTreeSet<String>,
-    /// Names that a pronoun refers to, where they are known.
-    pub about: Vec<Vec<String>>,
-}
-
-impl Statement {
-    fn read(text: &str, passage: &Passage<'_>) -> Statement {
-        let words = words(text);
-        let is_name = |lower: &str| passage.is_name(lower);
-        let clauses = Clauses::read(&words, text);
-        let content = words.iter().enumerate().filter(|(at, _)| !clauses.negates(*at));
-        let terms = content.filter_map(|(_, word)| word.stem.clone()).collect();
-        let comparisons = words.iter().flat_map(|word| comparisons(&word.lower)).collect();
-        let values = Values::read(text, &is_name);
-        Statement { terms, values, clauses, comparisons, words, answer: BTreeSet::new(), about: Vec::new() }
-    }
-
-    /// Adds a relative time as what it means. "The week before 9 June 2023" is that date only for a claim about a week.
-    fn add(&mut self, relative: &Relative, claim: &Statement) {
-        let words = words(&relative.text);
-        let stems: Vec<String> = words.iter().filter_map(|word| word.stem.clone()).collect();
-        let is_date = |stem: &String| words.iter().any(|word| word.stem.as_ref() == Some(stem) && is_of_date(word));
-        if stems.iter().all(|stem| is_date(stem) || claim.terms.contains(stem)) {
-            self.values.dates.push(relative.date);
-        }
-        self.comparisons.extend(words.iter().flat_map(|word| comparisons(&word.lower)));
-        self.terms.extend(stems);
-    }
-}
-
 fn compare(stated: &Statement, claim: &str, at: usize, passage: &Passage<'_>, checks: Checks<'_>) -> Finding {
     let sentence = &passage.sentences[at];
     let text = |sentence: &Sentence| &passage.texts[sentence.text][sentence.range.clone()];
@@ -193,7 +156,8 @@ fn compare(stated: &Statement, claim: &str, at: usize, passage: &Passage<'_>, ch
     let beside = [at.checked_sub(1), Some(at + 1)].into_iter().flatten().filter_map(|at| passage.sentences.get(at));
     let beside: Vec<&Sentence> = beside.filter(|other| other.text == sentence.text).collect();
     let whole = passage.texts[sentence.text];
-    let shown = Shown { stated: &read, text: whole, start: sentence.range.start, beside: &beside, day };
+    let range = sentence.range.clone();
+    let shown = Shown { stated: &read, text: whole, range, beside: &beside, day };
 
     let mut faults = faults(stated, &shown);
     let is_doubtful = faults.contains(&Fault::Doubt);
@@ -207,6 +171,9 @@ fn compare(stated: &Statement, claim: &str, at: usize, passage: &Passage<'_>, ch
     };
     let answer: Vec<&String> = frame.iter().copied().filter(|term| stated.answer.contains(*term)).collect();
     let coverage = coverage_of(&frame);
+    // Names alone are not what a question asks: "Who is Ann? Bob".
+    let is_bare = !stated.answer.is_empty() && frame.is_empty() && stated.comparisons.is_empty();
+    let is_doubtful = is_doubtful || is_bare;
     if faults.is_empty() {
         let similar = checks.similarity.is_none_or(|similarity| similarity(claim, text(sentence)) >= LEAST_SIMILARITY);
         let is_enough = coverage.min(coverage_of(&answer)) >= LEAST_COVERAGE && !is_doubtful;
@@ -230,11 +197,6 @@ fn compare(stated: &Statement, claim: &str, at: usize, passage: &Passage<'_>, ch
         true => Finding::Contradicted(place),
         false => Finding::Nothing,
     }
-}
-
-/// Whether a word is a number or the name of a month.
-fn is_of_date(word: &Word) -> bool {
-    word.number || MONTHS.contains(&word.lower.as_str())
 }
 
 /// The span of a sentence and of what holds the names that it only refers to: the sentence beside it, or the label of the turn.
@@ -269,31 +231,3 @@ fn valued(stated: &Statement) -> HashSet<String> {
     let words = stated.words.iter().enumerate().filter(|(at, word)| is_valued(*at, word));
     words.filter_map(|(_, word)| word.stem.clone()).collect()
 }
-
-/// The pairs of opposites that a word is of, and which side it is.
-fn comparisons(lower: &str) -> Vec<(usize, bool)> {
-    let side = |list: &str| list.split(' ').any(|word| word == lower);
-    let pairs = OPPOSITES.iter().enumerate();
-    pairs.flat_map(|(at, (a, b))| [side(a).then_some((at, true)), side(b).then_some((at, false))]).flatten().collect()
-}
-
-const OPPOSITES: [(&str, &str); 18] = [
-    ("more greater", "less fewer"),
-    ("most", "least fewest"),
-    ("before prior earlier", "after later following"),
-    ("older oldest elder", "younger youngest"),
-    ("larger bigger largest biggest", "smaller smallest"),
-    ("higher highest above", "lower lowest below"),
-    ("longer longest", "shorter shortest"),
-    ("first", "last"),
-    ("increase increased increases rose grew", "decrease decreased decreases fell shrank"),
-    ("north northern", "south southern"),
-    ("east eastern", "west western"),
-    ("best better", "worst worse"),
-    ("all always every", "some sometimes"),
-    ("won win wins", "lost lose loses"),
-    ("bought buy buys", "sold sell sells"),
-    ("male men man", "female women woman"),
-    ("success successful", "failure unsuccessful"),
-    ("accepted allowed", "rejected forbidden banned refused"),
-];

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use unicode_normalization::UnicodeNormalization;
 use unicode_segmentation::UnicodeSegmentation;
 
 /// A word of a text.
@@ -32,7 +33,7 @@ pub(super) fn words(text: &str) -> Vec<Word> {
     let mut words: Vec<Word> = text
         .unicode_word_indices()
         .map(|(start, word)| {
-            let lower = word.to_lowercase().replace('\u{2019}', "'");
+            let lower = word.nfc().collect::<String>().to_lowercase().replace('\u{2019}', "'");
             let digits = word.chars().any(char::is_numeric);
             let mut range = start..start + word.len();
             if digits {
@@ -91,6 +92,12 @@ pub fn normal_form(text: &str) -> String {
 
 pub(crate) fn is_function(lower: &str) -> bool {
     FUNCTION_WORDS.split_ascii_whitespace().any(|word| word == lower)
+}
+
+/// Whether a lower-case word is a function word and a verb in one: "they're", "he'd".
+pub(super) fn is_contraction(lower: &str) -> bool {
+    let parts = lower.split_once('\'');
+    parts.is_some_and(|(word, verb)| is_function(word) && matches!(verb, "re" | "ve" | "ll" | "d" | "s" | "m"))
 }
 
 pub(super) const CURRENCIES: [char; 5] = ['$', '€', '£', '¥', '₹'];

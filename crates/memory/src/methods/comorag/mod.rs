@@ -57,7 +57,8 @@
 //! * In the small profile try-answer chooses the answer from the chunks that its context comes from, and fails if they hold none.
 //! * Options of a multiple-choice question are shown to try-answer alone, as the paper says.
 //! * In the paper profile chunks and summaries of several documents are shown with the folder and the name of their document, which
-//!   questions may name.
+//!   questions may name. Findings and fused accounts have none: they are an agent's own words about several pieces, which mem-encode
+//!   reads with their documents, and the paper shows them as they were written.
 
 mod agents;
 mod answer;
