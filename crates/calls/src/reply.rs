@@ -14,7 +14,8 @@ pub enum Finish {
     Length,
     /// The text repeated itself ([`crate::loops`]; free text only).
     Repetition,
-    /// `max_output_tokens` came near, and the form was closed by the shortest way to a valid end.
+    /// `max_output_tokens` came near, or the form became too complex to enforce, and it was closed by the shortest way to a
+    /// valid end.
     ClosedEarly,
     /// A string of the form repeated itself, and the form was closed by the shortest way to a valid end.
     LoopClosed,

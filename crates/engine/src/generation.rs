@@ -164,7 +164,7 @@ impl Generation {
             return Ok(Next::End(self.finish_reason()));
         }
         if self.append_forced_end(vocabulary) {
-            return Ok(Next::End(Finish::Stop));
+            return Ok(Next::End(self.finish_reason()));
         }
         let full = self.written.len() == self.limits.max_output_tokens;
         match &self.grammar {
@@ -224,7 +224,8 @@ impl Generation {
     }
 
     fn finish_reason(&self) -> Finish {
-        if self.closing.is_some() { self.closed_reason() } else { Finish::Stop }
+        let is_closed = self.closing.is_some() || self.grammar.as_ref().is_some_and(Grammar::is_closing);
+        if is_closed { self.closed_reason() } else { Finish::Stop }
     }
 
     /// The finish reason of constrained output that was closed before the model ended it.

@@ -5,6 +5,7 @@
 //! If llguidance's automata exceed their limits in the midst of a reply, it is completed by the shortest way.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use llguidance::Matcher;
 use toktrie::{SimpleVob, TokenizerEnv};
@@ -18,6 +19,8 @@ use crate::whitespace::Whitespace;
 #[derive(Clone)]
 pub struct Grammar {
     matcher: Matcher,
+    /// True once the automata of the matcher have exceeded their limits. Copies share both.
+    is_exhausted: Arc<AtomicBool>,
     /// The matcher's state in our chart, for the distance to the end.
     state: ParseState,
     closer: Arc<Closer>,
@@ -65,6 +68,7 @@ impl Grammar {
     ) -> Result<Grammar, String> {
         let mut grammar = Grammar {
             matcher,
+            is_exhausted: Arc::default(),
             state: closer.begin(),
             closer,
             env,
@@ -105,6 +109,16 @@ impl Grammar {
     /// Tokens of the shortest reply.
     pub fn shortest(&self) -> usize {
         self.shortest
+    }
+
+    /// True if no copy can be used for another reply, since its automata have exceeded their limits.
+    pub fn is_exhausted(&self) -> bool {
+        self.is_exhausted.load(Ordering::Relaxed)
+    }
+
+    /// True if the reply is being completed by the shortest way, because its automata have exceeded their limits.
+    pub fn is_closing(&self) -> bool {
+        self.rest.is_some()
     }
 
     /// True for a token that ends a reply which could continue.
@@ -235,6 +249,7 @@ impl Grammar {
         if !is_beyond_limits(error) {
             return Err(error.to_owned());
         }
+        self.is_exhausted.store(true, Ordering::Relaxed);
         let mut rest = self.env.tokens(&self.completion()?)?;
         rest.reverse();
         self.rest = Some(rest);

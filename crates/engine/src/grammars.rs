@@ -28,8 +28,11 @@ pub struct Grammars {
     /// Built for the first constrained call, since it takes as long as reading the tokenizer.
     workshop: OnceLock<Result<Workshop, String>>,
     /// Cached per tenant: the time to compile a format must not reveal that another tenant has used it.
-    compiled: Mutex<HashMap<TenantId, HashMap<String, Grammar>>>,
+    compiled: Mutex<HashMap<TenantId, HashMap<String, Compiled>>>,
 }
+
+/// A grammar, or why there is none. Calls of the same format wait until it is compiled, others do not.
+type Compiled = Arc<OnceLock<Result<Grammar, String>>>;
 
 /// The inputs of grammar compilation.
 struct Workshop {
@@ -49,31 +52,43 @@ impl Grammars {
     /// # Errors
     /// A sentence that states why the format cannot be enforced, or none can with this tokenizer.
     pub fn grammar(&self, tenant: TenantId, output_format: &OutputFormat) -> Result<Option<Grammar>, String> {
-        let key = match output_format {
-            OutputFormat::Text => return Ok(None),
+        match output_format {
+            OutputFormat::Text => Ok(None),
             // A text is quoted from once or twice, and its grammar is large: it is not cached.
             OutputFormat::Json(schema) if quotes(schema) => {
-                return self.compile(TopLevelGrammar::from_lark(quote::lark(schema)?)).map(Some);
+                self.compile(TopLevelGrammar::from_lark(quote::lark(schema)?)).map(Some)
             }
-            OutputFormat::Choice(options) => format!("choice {}", choice(options)?),
-            OutputFormat::Json(schema) => format!("json {schema}"),
-        };
+            OutputFormat::Choice(options) => {
+                let lark = choice(options)?;
+                let key = format!("choice {lark}");
+                self.cached(tenant, key, || self.compile(TopLevelGrammar::from_lark(lark))).map(Some)
+            }
+            OutputFormat::Json(schema) => {
+                self.cached(tenant, format!("json {schema}"), || self.compile_json(schema)).map(Some)
+            }
+        }
+    }
+
+    /// The grammar of a format, compiled if it is not known.
+    fn cached(
+        &self,
+        tenant: TenantId,
+        key: String,
+        compile: impl FnOnce() -> Result<Grammar, String>,
+    ) -> Result<Grammar, String> {
         let mut by_tenant = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
         let compiled = by_tenant.entry(tenant).or_default();
-        if let Some(grammar) = compiled.get(&key) {
-            return Ok(Some(grammar.clone()));
-        }
-        let grammar = match output_format {
-            OutputFormat::Json(schema) => self.compile_json(schema)?,
-            OutputFormat::Choice(options) => self.compile(TopLevelGrammar::from_lark(choice(options)?))?,
-            OutputFormat::Text => return Ok(None),
-        };
         // Ids that differ from call to call create ever new formats: keep the recent ones.
-        if compiled.len() >= MAX_COMPILED {
+        if compiled.len() >= MAX_COMPILED && !compiled.contains_key(&key) {
             compiled.clear();
         }
-        compiled.insert(key, grammar.clone());
-        Ok(Some(grammar))
+        let known = compiled.entry(key).or_default();
+        if known.get().is_some_and(|known| known.as_ref().is_ok_and(Grammar::is_exhausted)) {
+            *known = Compiled::default();
+        }
+        let grammar = Arc::clone(known);
+        drop(by_tenant);
+        grammar.get_or_init(compile).clone()
     }
 
     /// The grammar of a JSON schema, with a [`Check`] for what it does not enforce.
@@ -93,7 +108,7 @@ impl Grammars {
     /// The grammar of as much of a schema as can be enforced.
     fn compile_prepared(&self, schema: &Value) -> Result<(Prepared, Grammar), String> {
         let mut first = None;
-        for extent in [Extent::Full, Extent::Reduced] {
+        for extent in [Extent::Full, Extent::PlainPatterns, Extent::Reduced] {
             let mut prepared = schema::prepare(schema, extent)?;
             let mut compiled = self.compile(guided(&prepared.schema, false));
             // Perhaps because of a `oneOf`, which is enforced only if its alternatives are plainly disjoint.
@@ -212,16 +227,29 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn each_end_token_ends_a_reply_that_could_continue() {
+    fn grammars(ends: Vec<u32>) -> Grammars {
         let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/decoder/llama/tokenizer.json");
         let tokenizer = Arc::new(Tokenizer::from_file(&golden).unwrap());
+        let vocab = tokenizer.len();
+        Grammars::new(tokenizer, vocab, ends)
+    }
+
+    #[test]
+    fn a_format_that_is_being_compiled_holds_up_no_other() {
+        let grammars = grammars(vec![257]);
+        let other = OutputFormat::Choice(vec!["yes".into()]);
+        let compile = || grammars.grammar(TenantId::LOCAL, &other).map(Option::unwrap);
+        assert!(grammars.cached(TenantId::LOCAL, "this one".into(), compile).is_ok());
+    }
+
+    #[test]
+    fn each_end_token_ends_a_reply_that_could_continue() {
         let ends = vec![257, 258];
-        let grammars = Grammars::new(Arc::clone(&tokenizer), tokenizer.len(), ends.clone());
+        let grammars = grammars(ends.clone());
         let options = OutputFormat::Choice(vec!["no".into(), "no one".into()]);
         let mut grammar = grammars.grammar(TenantId::LOCAL, &options).unwrap().unwrap();
         let allowed = |grammar: &mut Grammar| grammar.mask().unwrap().iter().collect::<Vec<_>>();
-        let encode = |text: &str| tokenizer.encode(text).unwrap();
+        let encode = |text: &str| grammars.tokenizer.encode(text).unwrap();
         for token in encode("no") {
             assert_eq!(allowed(&mut grammar), [token]);
             grammar.accept(token).unwrap();

@@ -68,6 +68,9 @@ enum Ran {
 /// The requested logits of a sequence; none if it has NaN.
 type Outcome = Option<Vec<Logits>>;
 
+/// Why a sequence with NaN ends.
+const NOT_A_NUMBER: &str = "the forward pass produced NaN";
+
 impl ModelRunner {
     #[allow(clippy::too_many_arguments, reason = "each is a part of it")]
     pub fn new(
@@ -240,45 +243,42 @@ impl ModelRunner {
 
     /// Samples the next tokens of all sequences that ran.
     fn sample(&mut self, work: &[Work], ran: Ran) {
-        match (ran, work) {
-            (Ran::Whole(outcomes), _) => {
+        match ran {
+            Ran::Whole(outcomes) => {
                 let max_draft_tokens = self.limits.draft_tokens / work.len().max(1);
-                work.iter().zip(outcomes).for_each(|(work, outcome)| self.take(work, outcome, max_draft_tokens));
+                for (index, outcome) in outcomes.into_iter().enumerate() {
+                    let Some(rows) = outcome else { return self.give_up(work, index, NOT_A_NUMBER.into()) };
+                    self.take(&work[index], rows, max_draft_tokens);
+                }
             }
             // Sequences that depend on a failed copy cannot continue, and the scheduler counts the copy as done.
-            (Ran::NotCopied(reason), _) => {
+            Ran::NotCopied(reason) => {
                 let ids: Vec<SequenceId> = self.generations.keys().chain(self.scorings.keys()).copied().collect();
                 ids.into_iter().for_each(|id| self.fail(id, reason.clone()));
             }
-            (Ran::Failed(reason), [work]) => self.give_up(work, reason),
-            (Ran::Failed(_), work) => self.one_by_one(work),
+            Ran::Failed(reason) if work.len() == 1 => self.give_up(work, 0, reason),
+            Ran::Failed(_) => self.one_by_one(work),
         }
     }
 
-    /// Repeats the work of a failed step one sequence at a time until the failing one is found. Work after it may
-    /// depend on it and is scheduled again.
+    /// Repeats the work of a failed step one sequence at a time until the failing one is found.
     fn one_by_one(&mut self, all: &[Work]) {
         for (index, work) in all.iter().enumerate() {
-            match catch_panic(|| self.forward(std::slice::from_ref(work), Vec::new())) {
-                Ok(outcomes) => outcomes.into_iter().for_each(|outcome| self.take(work, outcome, 0)),
-                Err(reason) => {
-                    all[index + 1..].iter().for_each(|work| self.scheduler.abandon(work));
-                    return self.give_up(work, reason);
-                }
+            let outcomes = catch_panic(|| self.forward(std::slice::from_ref(work), Vec::new()));
+            let rows = outcomes
+                .and_then(|outcomes| outcomes.into_iter().next().flatten().ok_or_else(|| NOT_A_NUMBER.to_owned()));
+            match rows {
+                Ok(rows) => self.take(work, rows, 0),
+                Err(reason) => return self.give_up(all, index, reason),
             }
         }
     }
 
-    /// Processes the result of a sequence, unless it has NaN.
-    fn take(&mut self, work: &Work, outcome: Outcome, max_draft_tokens: usize) {
-        match outcome {
-            Some(rows) => {
-                self.counts.read_tokens += self.prompt_tokens_of(work);
-                self.scheduler.commit(work);
-                self.write_on(work, rows, max_draft_tokens);
-            }
-            None => self.give_up(work, "the forward pass produced NaN".into()),
-        }
+    /// Processes the result of a sequence.
+    fn take(&mut self, work: &Work, rows: Vec<Logits>, max_draft_tokens: usize) {
+        self.counts.read_tokens += self.prompt_tokens_of(work);
+        self.scheduler.commit(work);
+        self.write_on(work, rows, max_draft_tokens);
     }
 
     /// Number of prompt tokens in this work.
@@ -287,10 +287,10 @@ impl ModelRunner {
         (work.tokens.len() - work.drafted).min(prompt_tokens.saturating_sub(work.start)) as u64
     }
 
-    /// Ends a sequence whose work failed; its pages are never read.
-    fn give_up(&mut self, work: &Work, reason: String) {
-        self.scheduler.abandon(work);
-        self.fail(work.sequence, reason);
+    /// Ends the sequence whose work failed. Later work of the step may have read its pages and is scheduled again.
+    fn give_up(&mut self, all: &[Work], failed: usize, reason: String) {
+        all[failed..].iter().for_each(|work| self.scheduler.abandon(work));
+        self.fail(all[failed].sequence, reason);
     }
 
     /// True if a reply is being streamed.
@@ -327,6 +327,8 @@ impl ModelRunner {
                     }
                 }
                 Ok(Next::Border(token)) => {
+                    // Its row is read in the next step, so it is computed again if it was drafted.
+                    self.scheduler.draft(id, &[]);
                     self.scheduler.append(id, token);
                     break;
                 }

@@ -194,7 +194,7 @@ impl Rewriter<'_> {
 
     /// References alone in the reduced extent, if there are any.
     fn only_references(&mut self, fields: &Map<String, Value>, place: &Location) -> Result<Option<Value>, String> {
-        if self.extent == Extent::Full {
+        if self.extent != Extent::Reduced {
             return Ok(None);
         }
         if let Some(reference) = fields.get("$ref") {
@@ -455,6 +455,16 @@ mod tests {
         assert_eq!(unchecked(json!({ "minimum": -9_223_372_036_854_775_808_i64 })), ["/minimum"]);
         assert_eq!(unchecked(json!({ "if": {}, "then": {}, "unevaluatedItems": false })), ["/if", "/unevaluatedItems"]);
         assert_eq!(unchecked(json!({ "properties": { "a": true }, "maxProperties": 1 })), ["/maxProperties"]);
+    }
+
+    #[test]
+    fn plain_patterns_leave_references_to_the_grammar() {
+        let plain = |schema: Value| prepare(&schema, Extent::PlainPatterns).unwrap();
+        assert_eq!(plain(json!({ "pattern": "^(a$|b)" })).unchecked, ["/pattern"]);
+        assert_eq!(plain(json!({ "patternProperties": { "a": {}, "b": {} } })).unchecked, ["/patternProperties"]);
+        let beside = json!({ "$ref": "#", "minItems": 1 });
+        let prepared = plain(beside.clone());
+        assert_eq!((prepared.schema, prepared.unchecked), (beside, Vec::new()));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use calls::{Call, CallError, Limits, OnText, Priority, Reply, WorkflowId};
+use calls::{Call, CallError, Limits, OnText, OutputFormat, Priority, Reply, WorkflowId};
 use tokio::sync::oneshot;
 
 use crate::adjustments::Adjustments;
@@ -62,10 +62,13 @@ impl ModelFrontend {
         self.fits(step, rendered.tokens.len(), limits.reply_tokens())?;
         let max_output_tokens = limits.max_output_tokens;
         let refused = |reason: String| CallError::OutputFormat { step, reason };
+        let invalid = |reason: String| CallError::Sampling { step, reason };
+        if max_output_tokens == 0 && call.output_format == OutputFormat::Text {
+            return Err(invalid("a reply needs one token at least, but 0 are allowed".into()));
+        }
         let (budget, least) = (limits.thinking_tokens, self.markers.least_tokens());
         if (1..least).contains(&budget) {
-            let reason = format!("a thought needs {least} tokens at least, but {budget} are allowed");
-            return Err(CallError::Sampling { step, reason });
+            return Err(invalid(format!("a thought needs {least} tokens at least, but {budget} are allowed")));
         }
         let thought = (budget > 0).then(|| Thought::new(Arc::clone(&self.markers), budget, limits.stop_loops));
         let grammar = self.grammars.grammar(call.tenant, &call.output_format).map_err(refused)?;
@@ -77,7 +80,6 @@ impl ModelFrontend {
         let grammar =
             grammar.map(|grammar| grammar.with_max_whitespace(if limits.stop_loops { MAX_WHITESPACE } else { 0 }));
         let repetition = RepetitionGuard::new(limits.stop_loops, &call.output_format);
-        let invalid = |reason: String| CallError::Sampling { step, reason };
         // Some tokenizers have tokens beyond the network's vocabulary, and most networks a padded one.
         let vocabulary = self.tokenizer.len().min(self.identity.spec.vocab);
         let sampler = Sampler::new(&call.sampling, vocabulary).map_err(invalid)?;

@@ -3,6 +3,8 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, mpsc};
+use std::time::Duration;
 
 use calls::{Agent, Call, CallError, Caller, Finish, Limits, OnText, Prompt, Stability};
 use candle_core::{Device, Tensor};
@@ -84,7 +86,50 @@ fn a_request_whose_values_are_no_numbers_ends_alone_and_nobody_reads_its_pages()
 }
 
 #[test]
-fn a_limit_beyond_all_numbers_is_refused_and_the_engine_lives() {
+fn a_page_of_a_failed_request_that_others_read_in_the_same_step_is_computed_again() {
+    let folder = poisoned("poisoned-step");
+    let trunk = "The sea is wide and the land is far away from here. ";
+    let sick = format!("{trunk}{POISON}");
+    let healthy: Vec<String> = (0..3).map(|i| format!("{trunk}{i} is well")).collect();
+    let config = Config { kv_tokens: 1024, ..Config::default() };
+    let reply = |engine: &Engine, text: &str| run(engine.call(ask(text))).unwrap().text;
+    let alone: Vec<String> = healthy.iter().map(|text| reply(&engine(&folder, config), text)).collect();
+
+    // The engine's thread waits at the only text of a first call until all others are there: they begin in one step.
+    let engine = engine(&folder, config);
+    let (begun, has_begun) = mpsc::channel();
+    let (go_on, may_go_on) = mpsc::channel::<()>();
+    let may_go_on = Mutex::new(may_go_on);
+    let on_text = Some(OnText::new(move |_| {
+        let _ = begun.send(());
+        let _ = may_go_on.lock().unwrap().recv_timeout(Duration::from_mins(1));
+    }));
+    let first = std::thread::spawn({
+        let engine = engine.clone();
+        let call = ask("Wait");
+        let limits = Limits { max_output_tokens: 1, ..call.limits };
+        move || run(engine.call(Call { on_text, limits, ..call }))
+    });
+    has_begun.recv().unwrap();
+    let calls = std::iter::once(&sick).chain(&healthy).map(|text| engine.call(ask(text)));
+    let (replies, ()) = run(async { futures_util::join!(join_all(calls), async { drop(go_on) }) });
+    assert!(first.join().unwrap().is_ok());
+    let [failed, replies @ ..] = &replies[..] else { panic!() };
+    assert!(matches!(failed, Err(CallError::Failed { .. })), "{failed:?}");
+    let together: Vec<&str> = replies.iter().map(|reply| &*reply.as_ref().unwrap().text).collect();
+    assert_eq!(together, alone);
+    let cached = |text: &str| run(engine.call(ask(text))).unwrap().usage.cached_tokens;
+    assert!(cached(&healthy[0]) > trunk.len(), "the trunk is cached");
+
+    // Other prompts take every page.
+    for number in 0..20 {
+        reply(&engine, &format!("{number}: {}", "the tide comes in. ".repeat(5)));
+    }
+    assert!(cached(&healthy[0]) < trunk.len(), "its pages were evicted");
+}
+
+#[test]
+fn limits_of_no_tokens_and_beyond_all_numbers_are_refused_and_the_engine_lives() {
     let engine = engine(&poisoned("limits"), Config { kv_tokens: 4096, ..Config::default() });
     let limited = |max_output_tokens| {
         let call = ask("The sea");
@@ -94,6 +139,8 @@ fn a_limit_beyond_all_numbers_is_refused_and_the_engine_lives() {
         let refused = run(limited(most));
         assert!(matches!(refused, Err(CallError::TooLong { max_output_tokens, .. }) if max_output_tokens == most));
     }
+    let refused = run(limited(0)).unwrap_err();
+    assert!(matches!(&refused, CallError::Sampling { reason, .. } if reason.contains("one token")), "{refused}");
     assert_eq!(run(limited(1)).unwrap().usage.output_tokens, 1);
 }
 

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use calls::{Agent, Call, CallError, Caller, OnText, OutputFormat, Prompt, Reply, Sampling, Stability};
+use calls::{Agent, Call, CallError, Caller, Finish, OnText, OutputFormat, Prompt, Reply, Sampling, Stability};
 use candle_core::Device;
 use engine::{Config, Engine, Models};
 use models::LanguageModel;
@@ -109,6 +109,17 @@ fn what_no_grammar_enforces_holds_too_and_is_streamed() {
             assert_eq!(*sent.lock().unwrap(), reply.text);
         }
     }
+}
+
+#[test]
+fn a_reply_whose_form_becomes_too_complex_says_that_it_was_closed() {
+    let divisors = [6.75, 19.0, 9.5, 2.125].map(|divisor| json!({ "multipleOf": divisor }));
+    let others = [2, 5, 7, 11].map(|divisor| json!({ "multipleOf": divisor }));
+    let schema = json!({ "allOf": divisors, "exclusiveMinimum": -100_000, "exclusiveMaximum": -10_000,
+        "not": { "anyOf": others } });
+    let reply = run(&engine(), call(&schema, 60, 0)).unwrap();
+    check(&schema, &reply.text);
+    assert_eq!(reply.finish, Finish::ClosedEarly);
 }
 
 #[test]

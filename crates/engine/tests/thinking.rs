@@ -103,6 +103,22 @@ fn drafts_change_no_thought_and_no_answer() {
 }
 
 #[test]
+fn a_thought_may_end_at_a_draft_token_that_was_right() {
+    // Every token is the same letter, so that every draft is right; a step writes two tokens, and a budget ends at either.
+    let engine = engine("at-a-draft", 8);
+    let call = ask("Was the lamp out?", 10);
+    let [with, without] = ["x", ""].map(|text| engine.prompt_ids(&ask(text, 1)).unwrap());
+    let letter = with.into_iter().find(|token| !without.contains(token)).unwrap();
+    let sampling = Sampling { logit_bias: [(letter, 1000.0)].into(), ..Sampling::GREEDY };
+    for thinking_tokens in 60..64 {
+        let limits = Limits { thinking_tokens, ..call.limits };
+        let reply = run(engine.call(Call { limits, sampling: sampling.clone(), ..call.clone() })).unwrap();
+        assert_eq!(reply.usage.output_tokens, thinking_tokens + 10);
+        assert_eq!(reply.text, "xxxxxxxxxx");
+    }
+}
+
+#[test]
 fn free_text_may_think_too_and_its_limits_are_its_own() {
     let engine = engine("free-text", 8);
     let call = ask("Was the lamp out?", 10);

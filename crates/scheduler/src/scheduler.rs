@@ -170,7 +170,8 @@ impl Scheduler {
         (self.running.len(), self.waiting.len())
     }
 
-    /// Adds a sampled token to a sequence whose tokens are all computed. If it was drafted, it is computed already.
+    /// Adds a sampled token to a sequence whose tokens are all computed. If it was drafted, it is computed already: the token
+    /// after it is appended too, since no step computes it again.
     ///
     /// # Panics
     /// If the sequence is not running or was promised no room for it.

@@ -109,17 +109,35 @@ fn takes(bench: &Bench, schema: &Value, text: &str) -> bool {
     tokens.iter().all(|token| grammar.accept(*token).is_ok()) && grammar.closing().is_ok_and(|rest| rest.is_empty())
 }
 
+/// A number whose automaton exceeds llguidance's limits once a reply begins with it.
+fn complex_number() -> Value {
+    let divisors = [6.75, 19.0, 9.5, 2.125].map(|divisor| json!({ "multipleOf": divisor }));
+    json!({ "allOf": divisors, "exclusiveMinimum": -100_000, "exclusiveMaximum": -10_000,
+        "not": { "anyOf": [{ "multipleOf": 2 }, { "multipleOf": 5 }, { "multipleOf": 7 }, { "multipleOf": 11 }] } })
+}
+
 #[test]
 fn a_reply_whose_automaton_grows_too_large_is_completed() {
     let bench = Bench::new();
-    let divisors = [6.75, 19.0, 9.5, 2.125].map(|divisor| json!({ "multipleOf": divisor }));
-    let schema = json!({ "allOf": divisors, "exclusiveMinimum": -100_000, "exclusiveMaximum": -10_000,
-        "not": { "anyOf": [{ "multipleOf": 2 }, { "multipleOf": 5 }, { "multipleOf": 7 }, { "multipleOf": 11 }] } });
-    let grammar = bench.grammar(&schema).unwrap();
+    let grammar = bench.grammar(&complex_number()).unwrap();
     for (most, mut random) in [(grammar.shortest(), 1), (grammar.shortest() + 1, 2), (120, 3)] {
         let text = bench.answer(grammar.clone(), most, &mut random).unwrap();
         assert!(["-26163", "-78489"].contains(&text.as_str()), "{text} within {most} tokens");
     }
+}
+
+#[test]
+fn an_automaton_that_grew_too_large_is_not_used_for_the_next_reply() {
+    let bench = Bench::new();
+    let schema = form(json!({ "a": { "type": "string" }, "n": complex_number() }));
+    let after = |text: &str| {
+        let mut grammar = bench.grammar(&schema).unwrap();
+        bench.tokenizer.encode(text).unwrap().into_iter().for_each(|token| grammar.accept(token).unwrap());
+        grammar
+    };
+    let number = bench.answer(after("{\"a\":\"\",\"n\":"), 120, &mut 3).unwrap();
+    assert!(["-26163}", "-78489}"].contains(&number.as_str()), "{number}");
+    assert!(after("{\"a\":\"").mask().unwrap().num_set() > 100, "any string may follow");
 }
 
 #[test]
@@ -380,6 +398,43 @@ fn a_completion_that_is_not_valid_is_replaced_by_the_next_shortest() {
     shortest(schema, r#"{"name":"","kind":"cup"}"#);
     let distinct: std::collections::HashSet<String> = serde_json::from_str(&bench.shortest(&words(6))).unwrap();
     assert_eq!(distinct.len(), 6);
+}
+
+/// JSONSchemaBench's `Handwritten---object4`: one key of four characters, which two patterns require.
+fn one_name_with_two_parts() -> Value {
+    let some_name = |part: &str| json!({ "not": { "propertyNames": { "not": { "pattern": part } } } });
+    json!({ "type": "object", "allOf": [some_name("a1"), some_name("b2"), { "propertyNames": { "pattern": "^....$" } },
+        { "maxProperties": 1 }, { "minProperties": 1 }] })
+}
+
+/// What makes JSONSchemaBench's `catalogue-entry-schema` hard: an anchor within a pattern, of which there is an example behind
+/// many other values, and keywords beside references.
+fn catalogue() -> Value {
+    let owners: Vec<String> = (0..80).map(|number| format!("owner {number}")).collect();
+    let filters = json!({ "type": "object", "required": ["owner", "profile", "access"],
+        "properties": { "owner": { "enum": owners }, "profile": { "enum": ["new", "old"] }, "access": { "enum": ["open", "shut"] } },
+        "allOf": [{ "$ref": "#/$defs/first" }, { "$ref": "#/$defs/second" }], "additionalProperties": false });
+    json!({ "type": "object", "required": ["filters", "tags"], "additionalProperties": false, "properties": {
+            "path": { "type": "string", "pattern": "((?:[^/]*/)*)(?=\\.(yaml|yml|json))" },
+            "filters": filters,
+            "tags": { "type": "string", "pattern": "^([^,]+(,|$)){3,}$", "examples": ["one, two, three"] } },
+        "$defs": {
+            "first": { "if": { "properties": { "profile": { "const": "new" } } }, "then": { "properties": { "access": { "const": "shut" } } } },
+            "second": { "if": { "properties": { "profile": { "const": "old" } } }, "then": { "properties": { "access": { "const": "open" } } } } } })
+}
+
+#[test]
+fn texts_that_patterns_require_are_found_where_the_schema_mentions_them() {
+    let bench = Bench::new();
+    let shortest = |schema: &Value| -> Value {
+        let valid = jsonschema::options().build(schema).unwrap();
+        let value = serde_json::from_str(&bench.shortest(schema)).unwrap();
+        assert!(valid.is_valid(&value), "{schema}: {value}");
+        value
+    };
+    let value = shortest(&one_name_with_two_parts());
+    assert!(["a1b2", "b2a1"].iter().any(|name| value.get(name).is_some()), "{value}");
+    assert_eq!(shortest(&catalogue())["tags"], "one, two, three");
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! What replies must satisfy beyond the grammar.
 
+use std::cmp::Reverse;
+
 use schema_check::{InvalidSchema, Schema};
 use serde_json::{Map, Value};
 
@@ -14,7 +16,8 @@ pub(crate) struct Check {
     /// The keywords that the grammar does not enforce.
     keywords: String,
     has_unique_keys: bool,
-    /// The scalar values that the schema mentions, as JSON: what a keyword requires is often one of them.
+    /// Scalar values that the schema mentions, as JSON, and patterns that are texts: what a keyword requires is often one of
+    /// them.
     pub literals: Vec<String>,
 }
 
@@ -31,6 +34,7 @@ impl Check {
         let (mut validator, mut literals) = (None, Vec::new());
         if !prepared.unchecked.is_empty() {
             validator = Some(Schema::new(schema).map_err(|error| invalid(&error))?);
+            beside(&prepared.unchecked, schema).for_each(|part| collect_literals(part, &mut literals));
             collect_literals(schema, &mut literals);
         }
         Ok(Some(Check { validator, keywords: prepared.unchecked.join(", "), has_unique_keys, literals }))
@@ -65,6 +69,14 @@ fn invalid(InvalidSchema { location, masked, .. }: &InvalidSchema) -> String {
     format!("{location}: the schema itself is not valid: {masked}")
 }
 
+/// The parts of a schema that have these keywords, the innermost first.
+fn beside<'a>(keywords: &[String], schema: &'a Value) -> impl Iterator<Item = &'a Value> {
+    let mut places: Vec<&str> = keywords.iter().filter_map(|at| Some(at.rsplit_once('/')?.0)).collect();
+    places.sort_by_key(|place| Reverse(place.matches('/').count()));
+    places.dedup();
+    places.into_iter().filter_map(|place| schema.pointer(place))
+}
+
 /// The measure of a text that no parser reads, such as a number beyond the range of 64-bit floats.
 const UNREADABLE: usize = 1_000;
 
@@ -74,30 +86,37 @@ const MAX_LITERALS: usize = 64;
 fn collect_literals(schema: &Value, found: &mut Vec<String>) {
     match schema {
         Value::Object(fields) => {
-            for (key, value) in fields.iter().filter(|(key, _)| !PROSE.contains(&key.as_str())) {
+            for (key, value) in fields {
                 match (key.as_str(), value) {
                     (
                         "properties" | "dependentRequired" | "dependentSchemas" | "dependencies",
                         Value::Object(named),
                     ) => {
-                        named.keys().for_each(|name| add_literal(&Value::from(name.as_str()), found));
+                        named.keys().for_each(|name| add_literal(Value::from(name.as_str()).to_string(), found));
                     }
-                    ("const", Value::Object(_) | Value::Array(_)) => add_literal(value, found),
+                    ("const", Value::Object(_) | Value::Array(_)) => add_literal(value.to_string(), found),
+                    ("pattern", Value::String(text)) if is_plain(text) => add_literal(text.clone(), found),
                     _ => {}
                 }
-                collect_literals(value, found);
+                if !PROSE.contains(&key.as_str()) {
+                    collect_literals(value, found);
+                }
             }
         }
         Value::Array(values) => values.iter().for_each(|value| collect_literals(value, found)),
-        scalar => add_literal(scalar, found),
+        scalar => add_literal(scalar.to_string(), found),
     }
 }
 
 /// Keywords whose values are no values of replies.
 const PROSE: [&str; 9] = ["$schema", "$id", "$ref", "$comment", "title", "description", "type", "pattern", "format"];
 
-fn add_literal(value: &Value, found: &mut Vec<String>) {
-    let text = value.to_string();
+/// True if a pattern is a text that values contain.
+fn is_plain(pattern: &str) -> bool {
+    !pattern.is_empty() && pattern.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_ ".contains(&byte))
+}
+
+fn add_literal(text: String, found: &mut Vec<String>) {
     if found.len() < MAX_LITERALS && !found.contains(&text) {
         found.push(text);
     }
@@ -172,6 +191,16 @@ mod tests {
         {
             assert_eq!(check.violations(text.as_bytes()), want, "{text}");
         }
+    }
+
+    #[test]
+    fn literals_beside_what_no_grammar_enforces_come_first() {
+        let many: Vec<String> = (0..MAX_LITERALS).map(|number| format!("word {number}")).collect();
+        let schema = json!({ "properties": { "a": { "enum": many },
+            "b": { "pattern": "(?=x-1)", "examples": ["x-1"], "not": { "pattern": "x-2" } } } });
+        let literals = check(schema).unwrap().literals;
+        assert_eq!(literals[..3], [r#""x-1""#, "x-2", r#""a""#]);
+        assert_eq!(literals.len(), MAX_LITERALS);
     }
 
     #[test]

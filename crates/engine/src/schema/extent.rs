@@ -7,13 +7,15 @@ use serde_json::{Map, Value};
 pub(crate) enum Extent {
     /// Everything that llguidance has.
     Full,
-    /// Without what it refuses in some schemas only: patterns of keys that overlap with others or with named keys, references
-    /// and alternatives of them with keywords beside them in recursion, and anchors within patterns.
+    /// Without the patterns that it refuses in some schemas only: those of keys that overlap with others or with named keys,
+    /// and those with anchors within.
+    PlainPatterns,
+    /// Also without what it refuses in recursion: references and alternatives of them with keywords beside them.
     Reduced,
 }
 
-/// True if a pattern has what regular expressions in the strict sense have not: assertions and back references, and in
-/// the reduced extent also anchors elsewhere than at its ends.
+/// True if a pattern has what regular expressions in the strict sense have not: assertions, and beyond the full extent
+/// also back references and anchors elsewhere than at its ends.
 pub(crate) fn is_irregular(pattern: &Value, extent: Extent) -> bool {
     let Some(pattern) = pattern.as_str() else { return false };
     if ["(?=", "(?!", "(?<=", "(?<!"].iter().any(|mark| pattern.contains(mark)) {
@@ -23,14 +25,14 @@ pub(crate) fn is_irregular(pattern: &Value, extent: Extent) -> bool {
     let refers_back = bytes.windows(2).any(|pair| pair[0] == b'\\' && (b'1'..=b'9').contains(&pair[1]));
     let within = pattern.strip_prefix('^').unwrap_or(pattern);
     let within = within.strip_suffix('$').unwrap_or(within);
-    extent == Extent::Reduced && (refers_back || within.contains(['^', '$']))
+    extent != Extent::Full && (refers_back || within.contains(['^', '$']))
 }
 
 /// True if the patterns of keys cannot be enforced; those that may overlap only in the full extent.
 pub(crate) fn has_irregular_names(fields: &Map<String, Value>, extent: Extent) -> bool {
     let Some(patterns) = fields.get("patternProperties").and_then(Value::as_object) else { return false };
     let may_overlap = patterns.len() > 1 || fields.contains_key("properties");
-    let overlap = extent == Extent::Reduced && may_overlap;
+    let overlap = extent != Extent::Full && may_overlap;
     overlap || patterns.keys().any(|pattern| is_irregular(&Value::from(pattern.as_str()), extent))
 }
 
