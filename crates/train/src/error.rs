@@ -33,6 +33,9 @@ pub enum TrainError {
     /// The folder holds a run with other settings.
     #[error("{} belongs to another run: {}", path.display(), difference(what, before, now))]
     OtherRun { path: PathBuf, what: String, before: String, now: String },
+    /// Another process trains in the folder.
+    #[error("another run is training in {}", folder.display())]
+    Busy { folder: PathBuf },
     /// A checkpoint is damaged.
     #[error("{} is no usable checkpoint: {reason}", path.display())]
     Checkpoint { path: PathBuf, reason: String },
@@ -70,6 +73,7 @@ impl TrainError {
             ),
             TrainError::OtherRun { .. } => Some("give the run another folder, or the settings and data it began with"),
             TrainError::Diverged { .. } => Some("lower the learning rate; the last checkpoint is kept"),
+            TrainError::Busy { .. } => Some("wait until it has ended, or give the run another folder"),
             TrainError::Checkpoint { .. } => Some("remove the file to begin again"),
             _ => None,
         }

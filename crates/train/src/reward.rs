@@ -19,9 +19,12 @@ pub fn reward(answer: &str, wanted: &str) -> f32 {
     if shared == 0.0 { 0.0 } else { 2.0 * shared / (answer.len() + wanted.len()) as f32 }
 }
 
+/// The words of a text without articles, unless there are no others.
 fn words(text: &str) -> Vec<String> {
     let text: String = text.to_lowercase().chars().filter(|c| !c.is_ascii_punctuation()).collect();
-    text.split_whitespace().filter(|word| !["a", "an", "the"].contains(word)).map(str::to_owned).collect()
+    let words: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
+    let is_article = |word: &String| ["a", "an", "the"].contains(&word.as_str());
+    if words.iter().all(is_article) { words } else { words.into_iter().filter(|word| !is_article(word)).collect() }
 }
 
 #[cfg(test)]
@@ -34,6 +37,7 @@ mod tests {
         assert_eq!(reward("the tower in Paris", "Eiffel Tower"), 0.4);
         assert_eq!(reward("tower tower", "Eiffel Tower"), 0.5);
         assert_eq!(reward("", "Eiffel Tower"), 0.0);
+        assert_eq!([reward("A.", "A"), reward("B", "A"), reward("", "A")], [1.0, 0.0, 0.0]);
         assert_eq!(reward("Not in the documents.", "documents"), 0.0);
         assert_eq!(reward("documents", "Not in the documents."), 0.0);
         assert_eq!(reward("Not in the documents.", "Not in the documents."), 1.0);

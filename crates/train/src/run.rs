@@ -1,5 +1,6 @@
 //! A training run: steps, progress, checkpoints, the adapter.
 
+use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -20,6 +21,9 @@ use crate::state::{self, Position};
 
 /// The folder of a run that holds the adapter.
 pub const ADAPTER: &str = "adapter";
+
+/// The file that a run locks.
+const LOCK: &str = "lock";
 
 /// The parameters of a run.
 #[derive(Debug, Clone)]
@@ -101,6 +105,7 @@ struct Run<'a> {
     rows: Vec<Row>,
     /// Seconds of the last steps, for the time left.
     pace: f64,
+    _lock: File,
 }
 
 impl<'a> Run<'a> {
@@ -111,7 +116,7 @@ impl<'a> Run<'a> {
         options: &'a Options,
         say: &mut dyn FnMut(&str),
     ) -> Result<Run<'a>> {
-        std::fs::create_dir_all(&options.folder).map_err(io(&options.folder))?;
+        let lock = lock(&options.folder)?;
         let settings = LoraSettings { rank: options.rank, alpha: options.alpha, targets: options.targets.clone() };
         let mut random = Random::named(options.seed, "adapter");
         let uniform = || (random.unit() * 2.0 - 1.0) as f32;
@@ -142,7 +147,7 @@ impl<'a> Run<'a> {
             let groups = held_out.groups.iter().map(|group| &held_out.examples[group.clone()]);
             passes(&groups.collect::<Vec<_>>(), tokens)
         });
-        Ok(Run { network, lessons, held_out, options, lora, optimiser, plan, position, rows, pace: 0.0 })
+        Ok(Run { network, lessons, held_out, options, lora, optimiser, plan, position, rows, pace: 0.0, _lock: lock })
     }
 
     fn step(&mut self, say: &mut dyn FnMut(&str)) -> Result<()> {
@@ -211,6 +216,18 @@ impl<'a> Run<'a> {
         self.lora.adapter()?.save(&options.folder.join(ADAPTER), &how)?;
         curve::write(&options.folder, &self.rows)?;
         state::save(&options.folder, &self.position, &self.optimiser.parameters)
+    }
+}
+
+/// Locks the folder of a run, which is created if it does not exist: two runs would write to the same files.
+fn lock(folder: &Path) -> Result<File> {
+    std::fs::create_dir_all(folder).map_err(io(folder))?;
+    let path = folder.join(LOCK);
+    let file = File::create(&path).map_err(io(&path))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(TrainError::Busy { folder: folder.to_owned() }),
+        Err(TryLockError::Error(source)) => Err(io(&path)(source)),
     }
 }
 

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use models::LocalTime;
+use models::{LocalTime, MappedFile};
 use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors};
 use serde::{Deserialize, Serialize};
@@ -66,7 +66,7 @@ pub fn save(folder: &Path, position: &Position, parameters: &[Parameter]) -> Res
 /// # Errors
 /// If the checkpoint is damaged.
 pub fn time(folder: &Path) -> Result<LocalTime> {
-    let Some((path, bytes)) = read(folder)? else { return Ok(LocalTime::now()) };
+    let Some((path, bytes)) = open(folder)? else { return Ok(LocalTime::now()) };
     let time = position(&path, &bytes)?.time.map(|time| time.parse());
     time.unwrap_or_else(|| Ok(LocalTime::now())).map_err(|reason| TrainError::Checkpoint { path, reason })
 }
@@ -76,7 +76,7 @@ pub fn time(folder: &Path) -> Result<LocalTime> {
 /// # Errors
 /// If it is damaged or does not fit `parameters`.
 pub fn load(folder: &Path, parameters: &[Parameter]) -> Result<Option<(Position, Vec<Parameter>)>> {
-    let Some((path, bytes)) = read(folder)? else { return Ok(None) };
+    let Some((path, bytes)) = open(folder)? else { return Ok(None) };
     let damaged = |reason: String| TrainError::Checkpoint { path: path.clone(), reason };
     let position = position(&path, &bytes)?;
     let tensors = SafeTensors::deserialize(&bytes).map_err(|error| damaged(error.to_string()))?;
@@ -99,12 +99,14 @@ pub fn load(folder: &Path, parameters: &[Parameter]) -> Result<Option<(Position,
 }
 
 /// The checkpoint of a folder: its path and its bytes; `None` if there is none.
-fn read(folder: &Path) -> Result<Option<(PathBuf, Vec<u8>)>> {
+fn open(folder: &Path) -> Result<Option<(PathBuf, MappedFile)>> {
     let path = folder.join(FILE);
-    match std::fs::read(&path) {
+    if !path.try_exists().map_err(io(&path))? {
+        return Ok(None);
+    }
+    match MappedFile::open(&path) {
         Ok(bytes) => Ok(Some((path, bytes))),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(io(&path)(error)),
+        Err(error) => Err(TrainError::Checkpoint { path, reason: error.to_string() }),
     }
 }
 

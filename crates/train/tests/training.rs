@@ -13,7 +13,7 @@ use train::batch::Pass;
 use train::error::TOKENS;
 use train::examples::{Example, Examples};
 use train::gradient::{accumulate, score, zeros};
-use train::lessons::Supervised;
+use train::lessons::{Learned, Learner, Lessons, Supervised};
 use train::memory::parameters;
 use train::optimiser::{AdamW, Decay, Settings};
 use train::run::{Options, train};
@@ -218,6 +218,38 @@ fn a_run_with_other_settings_and_a_damaged_checkpoint_are_refused() {
     std::fs::write(folder.path().join(state::FILE), b"nonsense").unwrap();
     assert!(matches!(run(&options(folder.path(), 2)), Err(TrainError::Checkpoint { .. })));
     assert!(matches!(state::time(folder.path()), Err(TrainError::Checkpoint { .. })));
+}
+
+/// Lessons during which another run begins in the same folder.
+struct Disturbed<'a> {
+    lessons: Supervised<'a>,
+    options: &'a Options,
+}
+
+impl Lessons for Disturbed<'_> {
+    fn settings(&self) -> Vec<(String, String)> {
+        self.lessons.settings()
+    }
+
+    fn pass_tokens(&self) -> usize {
+        self.lessons.pass_tokens()
+    }
+
+    fn step(&mut self, step: usize, learner: Learner<'_>, sums: &mut [Vec<f32>]) -> train::Result<Learned> {
+        let error = train(learner.network, &mut self.lessons, None, self.options, &mut |_| {}).unwrap_err();
+        assert!(matches!(error, TrainError::Busy { .. }) && error.hint().is_some(), "{error}");
+        self.lessons.step(step, learner, sums)
+    }
+}
+
+#[test]
+fn a_second_run_in_the_same_folder_is_refused_until_the_first_has_ended() {
+    let (_, network) = network("llama");
+    let folder = tempfile::tempdir().unwrap();
+    let (data, options) = (eight(), options(folder.path(), 2));
+    let mut disturbed = Disturbed { lessons: lessons(&data, 8, 3), options: &options };
+    assert_eq!(train(&network, &mut disturbed, None, &options, &mut |_| {}).unwrap().steps, 2);
+    assert_eq!(train(&network, &mut lessons(&data, 8, 3), None, &options, &mut |_| {}).unwrap().steps, 2);
 }
 
 #[test]
