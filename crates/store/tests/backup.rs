@@ -47,8 +47,10 @@ fn nothing_is_overwritten_by_a_backup_or_a_restored_corpus() -> Outcome {
     let scratch = Scratch::new();
     let mut writer = scratch.writer();
     put_lines(&mut writer, "a.txt", "one\n")?;
-    let file = scratch.folder.path().join("backup.sqlite");
+    let [file, other] = ["backup.sqlite", "backup.new"].map(|name| scratch.folder.path().join(name));
+    fs::write(&other, "of the user")?;
     writer.back_up(&file)?;
+    assert_eq!(fs::read_to_string(&other)?, "of the user");
     assert!(matches!(writer.back_up(&file), Err(Error::FileExists { .. })));
     drop(writer);
     let again = scratch.corpora.restore("scratch", &file);

@@ -126,30 +126,35 @@ impl Database {
     /// # Errors
     /// [`Error::DiskFull`], [`Error::NotPermitted`], [`Error::Io`] of the new file.
     pub(crate) fn back_up(&self, to: &Path) -> Result<()> {
-        self.copy(to, |_| Ok(()))
+        // Files of the user may be beside it, so its whole name is part of this one.
+        self.copy_by(&beside(to, ".unfinished"), to, |_| Ok(()))
     }
 
-    /// The same, with a change of the copy before it appears.
+    /// The same, with a change of the copy before it appears, in a folder of ours.
     pub(crate) fn copy(&self, to: &Path, change: impl FnOnce(&Self) -> Result<()>) -> Result<()> {
-        let aside = to.with_extension("new");
-        delete_file(&aside).and_then(|()| private::create(&aside)).map_err(|source| Error::io(&aside, source))?;
+        self.copy_by(&to.with_extension("new"), to, change)
+    }
+
+    /// The same; the copy has the name `aside` until it is complete.
+    fn copy_by(&self, aside: &Path, to: &Path, change: impl FnOnce(&Self) -> Result<()>) -> Result<()> {
+        delete_file(aside).and_then(|()| private::create(aside)).map_err(|source| Error::io(aside, source))?;
         let copied = || -> Result<()> {
-            let mut copy = Self::connect(&aside, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+            let mut copy = Self::connect(aside, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
             // All pages in one step, which is one read transaction: other steps begin anew after every change.
             let step = |copy: &mut Connection| Backup::new(&self.connection, copy)?.step(-1).map(drop);
-            step(&mut copy.connection).map_err(|source| Error::sqlite(&aside, source))?;
+            step(&mut copy.connection).map_err(|source| Error::sqlite(aside, source))?;
             // The mode of the log is copied too; a single file needs no log.
             copy.batch("PRAGMA journal_mode = DELETE;")?;
             change(&copy)?;
-            copy.connection.close().map_err(|(_, source)| Error::sqlite(&aside, source))
+            copy.connection.close().map_err(|(_, source)| Error::sqlite(aside, source))
         };
         let placed = copied().and_then(|()| {
-            let synced = File::open(&aside).and_then(|file| file.sync_all());
-            let moved = synced.and_then(|()| fs::rename(&aside, to)).and_then(|()| private::sync_name(to));
+            let synced = File::open(aside).and_then(|file| file.sync_all());
+            let moved = synced.and_then(|()| fs::rename(aside, to)).and_then(|()| private::sync_name(to));
             moved.map_err(|source| Error::io(to, source))
         });
         if placed.is_err() {
-            let _kept_error = delete_file(&aside);
+            let _kept_error = delete_file(aside);
         }
         placed
     }
