@@ -1,22 +1,28 @@
 //! `memlocal bundle`: one file that answers on a machine with nothing else.
 
-use std::fs;
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::Command;
+use std::sync::OnceLock;
 
-use bundle::Bundle;
+use bundle::{Bundle, Entry};
 use test_support::home::{EMBEDDER, Home, LANGUAGE_MODEL, Said, repository};
 
 const QUESTION: [&str; 6] = ["ask", "What burnt down?", "--corpus", "c", "--method", "rag"];
 
-/// A home with a corpus and a bundle of it with the default models.
-fn made(name: &str) -> Option<Home> {
-    let home = Home::new(name)?;
-    home.write("a.txt", "The wick burnt down in May 1921.\n");
-    home.get(&["ingest", "a.txt", "--corpus", "c", "--method", "rag"]);
-    let said = home.get(&["bundle", "--corpus", "c", "-o", "office"]);
-    assert!(said.starts_with("made office: 9 files, "), "{said}");
-    Some(home)
+/// A home with a corpus and a bundle of it with the default models, which takes seconds to make; tests do not change it.
+fn made() -> Option<&'static Home> {
+    static MADE: OnceLock<Option<Home>> = OnceLock::new();
+    let make = || {
+        let home = Home::new("bundle")?;
+        home.write("a.txt", "The wick burnt down in May 1921.\n");
+        home.get(&["ingest", "a.txt", "--corpus", "c", "--method", "rag"]);
+        let said = home.get(&["bundle", "--corpus", "c", "-o", "office"]);
+        assert!(said.starts_with("made office: 9 files, "), "{said}");
+        Some(home)
+    };
+    MADE.get_or_init(make).as_ref()
 }
 
 /// Runs a program where no folder can be written for models and corpora.
@@ -26,33 +32,27 @@ fn alone(home: &Home, program: &Path, words: &[&str]) -> Said {
     home.said(command.env("MEMLOCAL_HOME", "/proc/nowhere").output().unwrap())
 }
 
-/// The bundle with one byte in the middle of a file changed.
-fn altered(home: &Home, file: &str) -> String {
-    let office = home.path("office");
-    let bundle = Bundle::open(&office).unwrap();
-    let entry = bundle.find(file).unwrap();
-    let mut bytes = fs::read(&office).unwrap();
-    bytes[usize::try_from(entry.offset + entry.bytes / 2).unwrap()] ^= 1;
-    // The file is replaced, as its permissions are to stay and a running program is not to change.
-    let name = format!("altered-{}", file.replace('/', "-"));
-    fs::copy(&office, home.path(&name)).unwrap();
-    fs::write(home.path(&name), bytes).unwrap();
-    name
+/// Changes one byte in the middle of a file of a bundle; a second time changes it back.
+fn alter(bundle: &Path, entry: &Entry) {
+    let file = File::options().read(true).write(true).open(bundle).unwrap();
+    let (place, mut byte) = (entry.offset + entry.bytes / 2, [0]);
+    file.read_exact_at(&mut byte, place).unwrap();
+    file.write_all_at(&[byte[0] ^ 1], place).unwrap();
 }
 
 #[test]
 fn a_bundle_answers_without_anything_else() {
-    let Some(home) = made("bundle") else { return };
+    let Some(home) = made() else { return };
     let want = home.get(&QUESTION);
     let office = home.path("office");
-    let said = alone(&home, &office, &QUESTION);
+    let said = alone(home, &office, &QUESTION);
     assert_eq!((said.code, said.out), (0, want), "{}", said.err);
     assert!(!said.err.contains("fetch") && !said.err.contains("embedding"), "{}", said.err);
-    let listed = alone(&home, &office, &["corpus", "list"]).out;
+    let listed = alone(home, &office, &["corpus", "list"]).out;
     assert!(listed.lines().any(|line| line.starts_with("c ")), "{listed}");
-    let models = alone(&home, &office, &["models", "list"]).out;
+    let models = alone(home, &office, &["models", "list"]).out;
     assert_eq!(models.matches("in the bundle").count(), 2, "{models}");
-    let said = alone(&home, &office, &["ingest", "a.txt", "--corpus", "c", "--method", "rag"]);
+    let said = alone(home, &office, &["ingest", "a.txt", "--corpus", "c", "--method", "rag"]);
     let error = "no permission to open or change ~/work/office/corpora/c.sqlite\n  because: a bundle is not changed";
     assert!(said.code == 1 && said.err.contains(error), "{said:?}");
 }
@@ -78,7 +78,7 @@ fn a_bundle_is_made_where_another_run_was_interrupted() {
     let Some(home) = Home::new("bundle-again") else { return };
     home.write("a.txt", "The wick burnt down in May 1921.\n");
     home.get(&["ingest", "a.txt", "--corpus", "c", "--method", "direct"]);
-    for suffix in ["", ".packed", ".corpus", ".new", ".new-journal"] {
+    for suffix in ["", ".packed", ".corpus", ".corpus.unfinished", ".corpus.unfinished-journal"] {
         home.write(&format!("office.partial{suffix}"), "The wick");
     }
     home.write("office.partial.txt", "of the user");
@@ -92,7 +92,7 @@ fn a_bundle_is_made_where_another_run_was_interrupted() {
 
 #[test]
 fn an_installed_memlocal_uses_the_contents_of_a_bundle() {
-    let Some(home) = made("bundle-used") else { return };
+    let Some(home) = made() else { return };
     let bare = Home::bare("bundle-user");
     let office = home.path("office");
     let words = [&QUESTION[..], &["--bundle", office.to_str().unwrap()]].concat();
@@ -124,22 +124,27 @@ fn an_adapter_has_the_licence_of_its_card_and_the_program_that_of_the_adapter_in
 
 #[test]
 fn what_was_altered_or_cut_off_is_refused() {
-    let Some(home) = made("bundle-altered") else { return };
+    let Some(whole) = made() else { return };
+    let home = Home::bare("bundle-altered");
+    let office = home.path("office");
+    fs::copy(whole.path("office"), &office).unwrap();
+    let bundle = Bundle::open(&office).unwrap();
     let weights = "models/smollm2-135m-instruct/q4_1/SmolLM2-135M-Instruct.Q4_1.gguf";
     for file in
         [weights, &format!("{weights}.packed"), "corpora/c.sqlite", "models/all-minilm-l6-v2/f32/tokenizer.json"]
     {
-        let name = altered(&home, file);
-        let said = alone(&home, &home.path(&name), &QUESTION);
-        let error = format!("the bundle ~/work/{name} was altered: {file}\n");
+        let entry = bundle.find(file).unwrap();
+        alter(&office, entry);
+        let said = alone(&home, &office, &QUESTION);
+        let error = format!("the bundle ~/work/office was altered: {file}\n");
         assert!(said.code == 1 && said.out.is_empty() && said.err.contains(&error), "{said:?}");
-        let shown = home.run(&["bundle", "show", &name]);
-        assert!(shown.code == 1 && shown.err.starts_with(&format!("error: {name} was altered: {file}\n")), "{shown:?}");
-        fs::remove_file(home.path(&name)).unwrap();
+        let shown = home.run(&["bundle", "show", "office"]);
+        assert!(shown.code == 1 && shown.err.starts_with(&format!("error: office was altered: {file}\n")), "{shown:?}");
+        alter(&office, entry);
     }
-    let office = home.path("office");
-    let bytes = fs::read(&office).unwrap();
-    fs::write(&office, &bytes[..bytes.len() - 1]).unwrap();
+    let file = File::options().write(true).open(&office).unwrap();
+    file.set_len(file.metadata().unwrap().len() - 1).unwrap();
+    drop(file);
     let error = [
         "error: ~/work/office is no bundle, or is cut off",
         "hint: memlocal bundle makes one; a damaged copy is to be copied again",

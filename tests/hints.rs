@@ -17,7 +17,12 @@ fn what_is_mistyped_is_met_with_a_hint_that_helps() {
     assert!(none.code == 0 && none.out.is_empty() && none.err.contains("memlocal keys add NAME"), "{none:?}");
     home.get(&["keys", "add", "ann"]);
     home.run(&["keys", "rm", "x"]).is_error(&no_key);
+    let twice = ["error: `ann` has a key already", "hint: for a new one, take it away first: memlocal keys rm ann"];
+    home.run(&["keys", "add", "ann"]).is_error(&twice);
     assert_eq!(home.get(&["keys", "list"]), "ann\n");
+    let no_folder = ["error: there is no folder nowhere", "hint: make it, or choose another place"];
+    home.run(&["corpus", "backup", "nosuch", "nowhere/a.sqlite"]).is_error(&no_folder);
+    home.run(&["bundle", "-o", "nowhere/office"]).is_error(&no_folder);
     let before = "hint: write the question before --docs, which takes all words after it";
     home.run(&["ask", "--docs", ".", "Who is Della?"])
         .is_error(&["error: there is no question, and no file `Who is Della?`", before]);

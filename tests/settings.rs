@@ -20,6 +20,10 @@ fn a_config_file_is_heeded_and_its_mistakes_are_told_with_their_line() {
     fs::write(&known, "threads = 0\n").unwrap();
     home.run(&["corpus", "list"])
         .is_error(&[&said("1: invalid value '0' for '--threads <N>': it must be 1 or more"), NAMES]);
+    // What the command line lacks may be what the file was to say.
+    fs::write(&known, "[ingest]\ncorpus = \"work\"\n").unwrap();
+    home.run(&["ingest", "docs"]).is_error(&[&said("2: there is no setting `corpus` of [ingest]"), NAMES]);
+    assert!(home.get(&["ingest", "--help"]).contains("--corpus <NAME>"));
     let none = home.run(&["corpus", "list", "--config", "none.toml"]);
     assert!(none.code == 1 && none.err.starts_with("error: cannot read none.toml\n"), "{}", none.err);
     // The server reads the port to listen on: the port is taken, so the error names it.
@@ -50,6 +54,41 @@ fn a_bundle_is_made_of_the_models_of_the_config_file_or_the_environment() {
     assert!(shown.code == 1 && shown.err.contains("office is no bundle"), "{shown:?}");
     let private = home.run(&["bundle", "-o", "other", "--adapter", "corpus"]);
     assert!(private.code == 2 && private.err.contains("a bundle does not take the adapter of a corpus"), "{private:?}");
+}
+
+#[test]
+fn an_empty_variable_is_as_one_that_is_not_set() {
+    let home = Home::bare("config-empty");
+    let names =
+        ["MEMLOCAL_MODEL", "MEMLOCAL_CONFIG", "MEMLOCAL_GPU", "MEMLOCAL_VECTORS", "MEMLOCAL_BUNDLE", "MEMLOCAL_PORT"];
+    let run = |words: &[&str]| {
+        let mut command = home.command(words);
+        for name in names {
+            command.env(name, "");
+        }
+        home.said(command.output().unwrap())
+    };
+    let listed = run(&["corpus", "list"]);
+    assert_eq!((listed.code, listed.err.as_str()), (0, ""));
+    home.run(&["serve", "--model", "none.gguf"]).is_error(&["error: none.gguf is missing"]);
+    assert_eq!(run(&["serve", "--model", "none.gguf"]), home.run(&["serve", "--model", "none.gguf"]));
+    fs::write(home.data().join("config.toml"), "[models]\nmodel = \"file.gguf\"\n").unwrap();
+    home.write("a.txt", "The wall fell.");
+    let of_file = run(&["ask", "What fell?", "--docs", "a.txt"]);
+    assert!(of_file.code == 1 && of_file.err.contains("file.gguf"), "{of_file:?}");
+}
+
+#[test]
+fn flags_of_a_server_that_would_have_no_effect_are_refused() {
+    let home = Home::bare("serve-flags");
+    let check = |words: &[&str], says: &str| {
+        let said = home.run(&[&["serve", "--port", "0"], words].concat());
+        assert!(said.code == 2 && said.err.contains(says), "{said:?}");
+    };
+    check(&["--allow-origin", "*"], "it must be SCHEME://HOST");
+    check(&["--bench-runs", "nowhere"], "there is no such folder");
+    check(&["--rate", "0"], "it must be 1 or more");
+    check(&["--model-file", "=a.gguf"], "the name is missing before `=`");
 }
 
 #[test]

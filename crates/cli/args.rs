@@ -105,17 +105,11 @@ pub enum Command {
     PdfText { path: PathBuf },
 }
 
-/// The command line. Commands that compute nothing do not list the flags of processors and caches, and `train` does not list
-/// the models that it does not use.
+/// The command line. Commands that compute nothing do not list the flags of processors and caches.
 pub fn command() -> clap::Command {
     const IDLE: [&str; 5] = ["keys", "corpus", "methods", "completions", "man"];
-    const UNTRAINED: [&str; 6] = ["memorizer", "researcher", "judge", "builder", "embedder", "quantise_embedder"];
     const COMPUTING: [&str; 7] = ["gpu", "cpu", "backend", "threads", "kv_tokens", "kv", "draft_tokens"];
-    let mut command = Args::command().mut_subcommand("train", |train| {
-        let train = UNTRAINED.into_iter().fold(train, |train, id| train.mut_arg(id, |flag| flag.hide(true)));
-        // It is the adapter to begin with, not one that models run with: `[models]` and bundles do not set it.
-        train.mut_arg("adapters", |flag| flag.help_heading(None::<&'static str>))
-    });
+    let mut command = Args::command();
     let flags: Vec<clap::Arg> =
         command.get_arguments().filter(|flag| COMPUTING.contains(&flag.get_id().as_str())).cloned().collect();
     // A subcommand that defines a global flag itself does not inherit it.

@@ -12,7 +12,7 @@ use indicatif::HumanBytes;
 use launch::failure::refusal;
 use launch::flags::{AdapterFlag, GlobalFlags};
 use launch::output::{counted, print_line, print_table};
-use launch::{fetching, home, typed_model};
+use launch::{check_folder_of, fetching, home, typed_model};
 use models::adapter::Adapter;
 use models::fetch::{Resolved, bundled_folder, licence_named, resolve};
 use models::manifest::Format;
@@ -29,6 +29,7 @@ pub fn run(args: &Args, global: &GlobalFlags) -> Result<ExitCode> {
         return show(file);
     }
     let output = args.output.as_deref().context("no --output")?;
+    check_folder_of(output)?;
     if output.exists() {
         return Err(refusal(format!("{} exists already", output.display()), "choose another name, or remove it"));
     }
@@ -81,6 +82,8 @@ impl Making<'_> {
         let adapters = adapters.collect::<Result<Vec<Part>>>()?;
         let mut entries: Vec<&str> =
             adapters.iter().chain([&model, &embedder]).map(|part| part.entry.as_str()).collect();
+        // `none` is no part.
+        entries.retain(|entry| !entry.is_empty());
         entries.sort_unstable();
         if let Some((twice, _)) = entries.iter().zip(&entries[1..]).find(|(one, next)| one == next) {
             return Err(refusal(format!("two parts of the bundle would be {twice}"), "rename one of them"));
@@ -226,9 +229,16 @@ fn row(entry: &Entry, is_sound: bool) -> Vec<String> {
 /// The files of a bundle that is being made: itself, packed weights, and the copy of a corpus, which `SQLite` writes under
 /// another name first.
 fn files_of_making(partial: &Path) -> impl Iterator<Item = PathBuf> {
-    ["", ".packed", ".corpus", ".new", ".new-journal", ".new-wal", ".new-shm"]
-        .into_iter()
-        .map(move |suffix| with_suffix(partial, suffix))
+    const SUFFIXES: [&str; 7] = [
+        "",
+        ".packed",
+        ".corpus",
+        ".corpus.unfinished",
+        ".corpus.unfinished-journal",
+        ".corpus.unfinished-wal",
+        ".corpus.unfinished-shm",
+    ];
+    SUFFIXES.into_iter().map(move |suffix| with_suffix(partial, suffix))
 }
 
 fn remove_if_there(file: &Path) -> io::Result<()> {

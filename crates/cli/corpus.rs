@@ -10,7 +10,7 @@ use launch::eprintln;
 use launch::failure::{refusal, skipped_some};
 use launch::flags::GlobalFlags;
 use launch::output::{counted, print, print_line, print_table};
-use launch::{absolute, home, shown};
+use launch::{absolute, check_folder_of, home, shown};
 use memory::graph_view::Format;
 use memory::{Settings, methods};
 use store::{Corpora, Corpus, Layer, Listing, Loss, Repaired};
@@ -42,6 +42,7 @@ pub fn run(command: &Command, global: &GlobalFlags) -> Result<ExitCode> {
         }
         Command::Repair { name } => return repair(&corpora, name),
         Command::Backup { name, file } => {
+            check_folder_of(file)?;
             let corpus = known(corpora.open(name))?;
             corpus.back_up(file).map_err(|error| match error {
                 store::Error::FileExists { .. } => refusal(error.to_string(), "choose another name, or remove it"),

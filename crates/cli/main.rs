@@ -42,9 +42,9 @@ fn main() -> ExitCode {
         Ok(args) => args,
         Err(error) => {
             // `doctor` reports a wrong config file with all else.
-            let args: Args = config_file::parse_without_file(args::command());
-            return match &args.command {
-                Command::Doctor(doctor) => doctor::run(doctor, &args.global, Err(error)),
+            let args: Option<Args> = config_file::parse_without_file(args::command());
+            return match &args {
+                Some(Args { command: Command::Doctor(doctor), global }) => doctor::run(doctor, global, Err(error)),
                 _ => Err(error),
             }
             .unwrap_or_else(|error| failure::report(&error));
@@ -66,18 +66,22 @@ fn run(mut args: Args) -> Result<ExitCode> {
         Command::Ask(Ask { models, engine, .. })
         | Command::Ingest(Ingest { models, engine, .. })
         | Command::Serve(Serve { models, engine, .. }) => choose::first_run(models, engine, global)?,
-        Command::Train(Train { models, .. }) => train::leave_trained(models),
+        Command::Train(Train { model, .. }) => train::leave_trained(model),
         _ => {}
     }
     match &mut args.command {
         Command::Ask(Ask { models, documents, .. }) => {
-            corpus_adapter::resolve(models, documents.corpus.as_deref(), global)?;
+            let asked = documents.corpus.as_deref();
+            corpus_adapter::resolve(&models.model, &mut models.adapters, asked, global)?;
         }
-        Command::Ingest(Ingest { models, corpus, .. }) | Command::Train(Train { models, corpus, .. }) => {
-            corpus_adapter::resolve(models, Some(corpus), global)?;
+        Command::Ingest(Ingest { models, corpus, .. }) => {
+            corpus_adapter::resolve(&models.model, &mut models.adapters, Some(corpus), global)?;
+        }
+        Command::Train(Train { model, adapter, corpus, .. }) => {
+            corpus_adapter::resolve(model, adapter.as_mut_slice(), Some(corpus), global)?;
         }
         Command::Serve(Serve { models, .. }) | Command::Mcp(Mcp { models, .. }) => {
-            corpus_adapter::resolve(models, None, global)?;
+            corpus_adapter::resolve(&models.model, &mut models.adapters, None, global)?;
         }
         _ => {}
     }

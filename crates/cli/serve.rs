@@ -106,7 +106,12 @@ pub fn run_keys(command: &KeysCommand, global: &GlobalFlags) -> Result<ExitCode>
     let path = |keys: &Option<PathBuf>| keys.clone().map_or_else(|| keys_file(global), Ok);
     match command {
         KeysCommand::Add { name, keys } => {
-            let key = Keys::add(&path(keys)?, name)?;
+            let key = Keys::add(&path(keys)?, name).map_err(|error| match error {
+                KeysError::Taken { .. } => {
+                    refusal(error.to_string(), format!("for a new one, take it away first: memlocal keys rm {name}"))
+                }
+                error => error.into(),
+            })?;
             print_line(&key)?;
             eprintln!("this is the key of {name}; it is not stored and cannot be displayed again");
         }

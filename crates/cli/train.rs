@@ -14,7 +14,7 @@ use calls::{Priority, TenantId, WorkflowId, reading};
 use indicatif::{BinaryBytes, HumanDuration};
 use launch::corpus_adapter::{check_base, reader_of};
 use launch::failure::refusal;
-use launch::flags::{AdapterFlag, EndpointFlags, GlobalFlags, ModelFlags};
+use launch::flags::{AdapterFlag, DEFAULT_EMBEDDER, EndpointFlags, GlobalFlags, ModelFlags};
 use launch::output::{counted, print_line};
 use launch::progress::Count;
 use launch::{Backend, eprintln, home, memory_budget, typed_model, wait_for};
@@ -39,13 +39,9 @@ const SIDE_BY_SIDE: usize = 8;
 /// Questions that are written before the rest is estimated.
 const TIMED: usize = 4;
 
-/// Leaves the model that is trained: not those of agents, which training does not use, and no adapter that the model runs with.
-/// The config file and a bundle may name them.
-pub fn leave_trained(models: &mut ModelFlags) {
-    models.model = typed_model::without_any_adapter(&models.model).to_owned();
-    for of_agent in [&mut models.memorizer, &mut models.researcher, &mut models.judge, &mut models.builder] {
-        *of_agent = None;
-    }
+/// Leaves the model that is trained, without the adapter that it runs with: the config file and a bundle may name one.
+pub fn leave_trained(model: &mut String) {
+    *model = typed_model::without_any_adapter(model).to_owned();
 }
 
 pub fn run(train: &Train, global: &GlobalFlags) -> Result<ExitCode> {
@@ -121,7 +117,7 @@ impl<'a> Training<'a> {
         let digest = digest.transpose().context("cannot read the adapter to start from")?;
         let Train { questions, seed, steps, .. } = options;
         let plan = json!({
-            "model": typed_model::name(&options.models.model), "start": digest, "documents": digests(corpus)?,
+            "model": typed_model::name(&options.model), "start": digest, "documents": digests(corpus)?,
             "questions": questions, "seed": seed, "steps": steps,
         });
         Ok(Training { options, global, work: work.with_plan(plan), start })
@@ -213,15 +209,15 @@ impl<'a> Training<'a> {
     }
 
     fn config(&self, steps: Option<usize>) -> Result<TrainConfig<'_>> {
-        let model = launch::fetching::fetched(&self.options.models.model, self.global)?;
+        let model = launch::fetching::fetched(&self.options.model, self.global)?;
         Ok(TrainConfig {
             model: model.entry().context("the model has no weights")?.to_owned(),
-            base: typed_model::base(&self.options.models.model),
+            base: typed_model::base(&self.options.model),
             start: self.start.as_deref(),
             steps,
             seed: self.options.seed,
             limit: Limit::now(self.options.memory, self.global),
-            stated: stated_digests(&self.options.models.model)?,
+            stated: stated_digests(&self.options.model)?,
         })
     }
 
@@ -238,7 +234,18 @@ impl<'a> Training<'a> {
             name: reading::ADAPTER.to_owned(),
             path: path.to_owned(),
         });
-        let models = ModelFlags { adapters: vec![flag], ..self.options.models.clone() };
+        let models = ModelFlags {
+            model: self.options.model.clone(),
+            memorizer: None,
+            researcher: None,
+            judge: None,
+            builder: None,
+            adapters: vec![flag],
+            quantise: self.options.quantise,
+            yarn: self.options.yarn,
+            embedder: DEFAULT_EMBEDDER.to_owned(),
+            quantise_embedder: None,
+        };
         Backend::start(&models, &EndpointFlags::default(), false, self.global)
     }
 }
@@ -266,22 +273,21 @@ fn session<'a>(backend: &'a Backend, trace: &'a Trace, seed: u64) -> Session<'a>
 
 /// The adapter of `--adapter`, that of the corpus, or the one that the model comes with, which is written to `own`.
 fn start(options: &Train, corpus: &Corpus, own: &Path) -> Result<Option<PathBuf>> {
-    let other = |flag: &&AdapterFlag| !matches!(flag, AdapterFlag::At { name, .. } if name == reading::ADAPTER);
-    if let Some(flag) = options.models.adapters.iter().filter(other).find(|flag| **flag != AdapterFlag::None) {
-        let hint = format!("training changes the adapter {}: --adapter {0}=PATH", reading::ADAPTER);
-        return Err(refusal(format!("--adapter {flag} cannot be trained"), hint));
-    }
-    match options.models.adapters.first() {
-        Some(AdapterFlag::At { path, .. }) => return Ok(Some(path.clone())),
-        Some(_) => return Ok(None),
+    match &options.adapter {
+        Some(AdapterFlag::At { name, path }) if name == reading::ADAPTER => return Ok(Some(path.clone())),
+        Some(AdapterFlag::None) => return Ok(None),
+        Some(flag) => {
+            let hint = format!("training changes the adapter {}: --adapter {0}=PATH", reading::ADAPTER);
+            return Err(refusal(format!("--adapter {flag} cannot be trained"), hint));
+        }
         None => {}
     }
     let of_corpus = reader_of(corpus);
     if of_corpus.is_dir() && !options.anew {
-        check_base(&of_corpus, &options.models.model, &options.corpus)?;
+        check_base(&of_corpus, &options.model, &options.corpus)?;
         return Ok(Some(of_corpus));
     }
-    let written = Adapter::write_reader_of(&typed_model::base(&options.models.model), own);
+    let written = Adapter::write_reader_of(&typed_model::base(&options.model), own);
     Ok(written.context("cannot write the adapter to start from")?.then(|| own.to_owned()))
 }
 

@@ -4,7 +4,7 @@
 
 use std::net::IpAddr;
 use std::num::NonZeroU32;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use launch::flags::{EndpointFlags, ModelFlags, at_least_one};
 use server::KeepAlive;
@@ -29,7 +29,7 @@ pub struct Serve {
     pub max_requests: usize,
     /// POST requests per minute per key, or per address if no keys are required
     /// [default: no limit]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = rate)]
     pub rate: Option<NonZeroU32>,
     /// Maximum bytes of a JSON body
     #[arg(long, default_value_t = 8 << 20, value_name = "BYTES", value_parser = at_least_one)]
@@ -38,7 +38,7 @@ pub struct Serve {
     #[arg(long, default_value_t = 256 << 20, value_name = "BYTES", value_parser = at_least_one)]
     pub max_upload: usize,
     /// Allow requests from web pages of this origin, such as https://chat.example; may be given several times
-    #[arg(long = "allow-origin", value_name = "ORIGIN")]
+    #[arg(long = "allow-origin", value_name = "ORIGIN", value_parser = origin)]
     pub allow_origins: Vec<String>,
     /// Write prompts to the log, which contains none of their text otherwise
     #[arg(long)]
@@ -61,7 +61,7 @@ pub struct Serve {
     #[arg(long)]
     pub keep_prefixes: bool,
     /// Folder of benchmark runs, whose reports the page shows
-    #[arg(long, value_name = "FOLDER")]
+    #[arg(long, value_name = "FOLDER", value_parser = folder)]
     pub bench_runs: Option<PathBuf>,
     /// When a request may have a model loaded that is on this disk, and idle ones unloaded for it: auto (the server listens
     /// on loopback and requires no keys), always or never; without a value always
@@ -92,11 +92,37 @@ pub enum LoadChoice {
 /// Parses a name and a path.
 fn named_path(text: &str) -> Result<(String, PathBuf), String> {
     let (name, path) = text.split_once('=').ok_or("it must be NAME=PATH")?;
-    let path = launch::absolute(std::path::Path::new(path));
-    if name.is_empty() || !path.exists() {
+    if name.is_empty() {
+        return Err("the name is missing before `=`".into());
+    }
+    let path = launch::absolute(Path::new(path));
+    if !path.exists() {
         return Err(format!("there is no file {}", path.display()));
     }
     Ok((name.to_owned(), path))
+}
+
+/// Parses a folder that is there.
+fn folder(text: &str) -> Result<PathBuf, String> {
+    let path = PathBuf::from(text);
+    if path.is_dir() { Ok(path) } else { Err("there is no such folder".into()) }
+}
+
+/// Parses a number of requests per minute.
+fn rate(text: &str) -> Result<NonZeroU32, String> {
+    text.parse::<u32>()
+        .map_err(|error| error.to_string())
+        .and_then(|rate| NonZeroU32::new(rate).ok_or_else(|| "it must be 1 or more".into()))
+}
+
+/// Parses an origin as browsers send it: lower case, and nothing behind host and port.
+fn origin(text: &str) -> Result<String, String> {
+    let origin = text.trim_end_matches('/').to_ascii_lowercase();
+    let host = origin.split_once("://").map_or("", |(_, host)| host);
+    if host.is_empty() || host.contains(['/', '*', '?', '#', ' ']) {
+        return Err("it must be SCHEME://HOST or SCHEME://HOST:PORT, such as https://chat.example".into());
+    }
+    Ok(origin)
 }
 
 #[derive(Debug, clap::Args)]
@@ -105,4 +131,28 @@ pub struct Mcp {
     pub models: ModelFlags,
     #[command(flatten)]
     pub engine: EndpointFlags,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{named_path, origin};
+
+    #[test]
+    fn an_origin_is_what_browsers_send() {
+        let check = |text: &str, want: &str| assert_eq!(origin(text).as_deref(), Ok(want), "{text}");
+        check("https://chat.example", "https://chat.example");
+        check("https://Chat.Example/", "https://chat.example");
+        check("http://localhost:3000", "http://localhost:3000");
+        check("chrome-extension://abcdef", "chrome-extension://abcdef");
+        for wrong in ["*", "chat.example", "https://", "https://chat.example/app", "https://*.example"] {
+            assert!(origin(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_file_of_a_model_has_a_name() {
+        assert_eq!(named_path("=.").unwrap_err(), "the name is missing before `=`");
+        assert!(named_path("a=./nowhere").unwrap_err().starts_with("there is no file /"));
+        assert!(named_path("a=.").is_ok());
+    }
 }

@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use launch::flags::{ModelFlags, at_least_one, bytes};
+use launch::flags::{AdapterFlag, DEFAULT_MODEL, MODELS_HEADING, at_least_one, bytes};
+use models::Quantisation;
 
 #[derive(Debug, clap::Args)]
 pub struct Train {
@@ -34,6 +35,19 @@ pub struct Train {
     /// Copy the training examples to this file: they hold text of the documents
     #[arg(long, value_name = "FILE")]
     pub keep_data: Option<PathBuf>,
-    #[command(flatten)]
-    pub models: ModelFlags,
+    // Not under the heading of models, since `[models]` names adapters that models run with.
+    /// Adapter to begin with, instead of the one that the corpus or the model has: reader=PATH, `corpus:NAME` for that of
+    /// another corpus, or none
+    #[arg(long, value_name = "reader=PATH|corpus:NAME|none")]
+    pub adapter: Option<AdapterFlag>,
+    /// Language model that is trained and writes the questions: a name from `memlocal models list`,
+    /// `hf:OWNER/REPO[:FILE|QUANT][@REVISION]`, a .gguf file, or a folder with safetensors
+    #[arg(long, default_value = DEFAULT_MODEL, value_name = "NAME|PATH", env = "MEMLOCAL_MODEL", help_heading = MODELS_HEADING)]
+    pub model: String,
+    /// Make dense weights (bf16, f16, f32) smaller while questions are written and answered: q8_0 or q4_k
+    #[arg(long, value_name = "FORMAT", help_heading = MODELS_HEADING)]
+    pub quantise: Option<Quantisation>,
+    /// Reach FACTOR times the context that the model was made for (YaRN) while questions are written and answered
+    #[arg(long, value_name = "FACTOR", help_heading = MODELS_HEADING)]
+    pub yarn: Option<f32>,
 }

@@ -29,7 +29,7 @@ use anyhow::{Context, Result};
 use bundle::Bundle;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
-use clap::{Arg, ArgMatches, Command, FromArgMatches};
+use clap::{Arg, ArgAction, ArgMatches, Command, FromArgMatches};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -59,6 +59,7 @@ pub enum Sections {
 /// # Errors
 /// If the file has a setting that is no flag, or a value that its flag does not take; if the bundle is none.
 pub fn parse<A: FromArgMatches>(command: Command, sections: Sections) -> Result<A> {
+    let command = without_empty_variables(command);
     let given = Given::of(&command, std::env::args_os());
     let command = without_overridden_variables(command, &given);
     let command = match home::bundle_of(typed(&command, "bundle").as_deref())? {
@@ -72,26 +73,26 @@ pub fn parse<A: FromArgMatches>(command: Command, sections: Sections) -> Result<
         }
         None => command,
     };
-    Ok(parsed(command))
-}
-
-/// Parses the command line alone, without the config file.
-pub fn parse_without_file<A: FromArgMatches>(command: Command) -> A {
-    let given = Given::of(&command, std::env::args_os());
-    parsed(without_overridden_variables(command, &given))
-}
-
-fn parsed<A: FromArgMatches>(command: Command) -> A {
     let known = command.clone();
-    let parsed = command.try_get_matches().and_then(|matches| A::from_arg_matches(&matches));
-    parsed.unwrap_or_else(|error| exit_with_usage(error, &known))
+    Ok(parsed(command).unwrap_or_else(|error| exit_with_usage(error, &known)))
 }
 
-/// Reports wrong usage, or prints the help that was requested, and exits.
+/// Parses the command line alone, without the config file. Without a result it is wrong too: what it lacks may be what the file
+/// was to say.
+pub fn parse_without_file<A: FromArgMatches>(command: Command) -> Option<A> {
+    let command = without_empty_variables(command);
+    let given = Given::of(&command, std::env::args_os());
+    parsed(without_overridden_variables(command, &given)).ok()
+}
+
+/// The arguments, or what is wrong with them. Help that was requested is printed, and ends the program.
+fn parsed<A: FromArgMatches>(command: Command) -> Result<A, clap::Error> {
+    let parsed = command.try_get_matches().and_then(|matches| A::from_arg_matches(&matches));
+    parsed.map_err(|error| if error.use_stderr() { error } else { error.exit() })
+}
+
+/// Reports wrong usage and exits.
 fn exit_with_usage(mut error: clap::Error, command: &Command) -> ! {
-    if !error.use_stderr() {
-        error.exit();
-    }
     if let Some(ContextValue::String(given)) = error.get(ContextKind::InvalidSubcommand).cloned()
         && let Some(nearest) = nearest(&given, command)
     {
@@ -177,6 +178,18 @@ fn conflict(argument: &Arg, other: &str, of: &Command) -> bool {
         })
     };
     argument.get_id() != other.get_id() && (refuses(argument, other) || refuses(other, argument) || excludes())
+}
+
+/// The command without variables of the environment that are empty, as `MEMLOCAL_MODEL=${MODEL}` in the file of a service may be:
+/// they count as unset.
+fn without_empty_variables(command: Command) -> Command {
+    let ids = command
+        .get_arguments()
+        .filter(|argument| argument.get_env().and_then(std::env::var_os).is_some_and(|value| value.is_empty()));
+    let ids: Vec<clap::Id> = ids.map(|argument| argument.get_id().clone()).collect();
+    let command =
+        ids.into_iter().fold(command, |command, id| command.mut_arg(id, |argument| argument.env(None::<&'static str>)));
+    command.mut_subcommands(without_empty_variables)
 }
 
 /// The command without the variables of the environment that typed arguments override: with `--engine` `MEMLOCAL_MODEL`
@@ -313,6 +326,9 @@ impl File<'_> {
                 [value] if value == "true" || value == "false" => Ok(()),
                 _ => Err(self.wrong(line, format!("`{flag}` is true or false"))),
             };
+        }
+        if values.len() != 1 && !matches!(argument.get_action(), ArgAction::Append) {
+            return Err(self.wrong(line, format!("`{flag}` takes one value")));
         }
         let typed = values.iter().map(|value| OsString::from(format!("--{flag}={value}")));
         let words = ["memlocal"].into_iter().chain(of.map(|(_, name)| name)).map(OsString::from).chain(typed);
@@ -601,6 +617,8 @@ mod tests {
         check("[serve]\nport = \"many\"", "line 2: invalid value 'many' for '--port <N>'");
         check("[serve]\nport = 2001-01-01", "line 2: `port` does not take a value of this type");
         check("offline = 1", "line 1: `offline` is true or false");
+        check("gpu = [0, 1]", "line 1: `gpu` takes one value");
+        check("[models]\nmodel = []", "line 2: `model` takes one value");
         check("[serve]\nport =", "line 2: this is not TOML");
         check("[serve]\nport = 1\nport = 2", "line 3: this is not TOML");
     }

@@ -20,10 +20,10 @@ pub fn reader_of(corpus: &Corpus) -> PathBuf {
 /// Replaces `corpus` and `corpus:NAME` by the adapters beside these corpora; `asked` is the corpus that is asked.
 ///
 /// # Errors
-/// If there is no such corpus, it has no adapter, or the adapter was trained for another model than that of the flags.
-pub fn resolve(models: &mut ModelFlags, asked: Option<&str>, global: &GlobalFlags) -> Result<()> {
-    let model = typed_model::without_adapter(&models.model, &models.model, &models.adapters).to_owned();
-    for flag in &mut models.adapters {
+/// If there is no such corpus, it has no adapter, or the adapter was trained for another model than `model`.
+pub fn resolve(model: &str, adapters: &mut [AdapterFlag], asked: Option<&str>, global: &GlobalFlags) -> Result<()> {
+    let model = typed_model::without_adapter(model, model, adapters).to_owned();
+    for flag in adapters {
         let AdapterFlag::Corpus(named) = flag else { continue };
         let Some(name) = named.as_deref().or(asked) else {
             let hint = "name the corpus: --adapter corpus:NAME";

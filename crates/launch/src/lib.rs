@@ -35,5 +35,5 @@ mod process;
 
 pub use backend::{Backend, model_name, prefixes_need_local_engine};
 pub use device::{check_kv, gpu_names};
-pub use paths::{absolute, shown};
+pub use paths::{absolute, check_folder_of, shown};
 pub use process::{exit_on_interrupt, pdf_child, set_up_cpu, wait_for};

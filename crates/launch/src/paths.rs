@@ -2,6 +2,10 @@
 
 use std::path::{Component, Path, PathBuf};
 
+use anyhow::Result;
+
+use crate::failure::refusal;
+
 /// The absolute form of a path, without `..`, so that a file has one name in every working directory.
 pub fn absolute(path: &Path) -> PathBuf {
     let canonical = path.components().any(|part| part == Component::ParentDir).then(|| path.canonicalize().ok());
@@ -12,4 +16,17 @@ pub fn absolute(path: &Path) -> PathBuf {
 pub fn shown(path: &str) -> String {
     let here = std::env::current_dir().unwrap_or_default();
     Path::new(path).strip_prefix(here).map_or_else(|_| path.to_owned(), |below| below.display().to_string())
+}
+
+/// Checks that a new file has a folder.
+///
+/// # Errors
+/// If there is none.
+pub fn check_folder_of(file: &Path) -> Result<()> {
+    match file.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() && !folder.is_dir() => {
+            Err(refusal(format!("there is no folder {}", folder.display()), "make it, or choose another place"))
+        }
+        _ => Ok(()),
+    }
 }

@@ -92,7 +92,7 @@ const ENDS: [char; 13] = ['.', '!', '?', '…', '。', '！', '？', ':', ';', '
 const LONGEST_BYTES: usize = 2000;
 
 /// A piece of a text in parts of at most [`LONGEST_BYTES`], between words if it has any.
-fn cut<'a>((start, piece): (usize, &'a str)) -> impl Iterator<Item = (usize, &'a str)> {
+fn cut((start, piece): (usize, &str)) -> impl Iterator<Item = (usize, &str)> {
     let mut done = 0;
     iter::from_fn(move || {
         let rest = &piece[done..];

@@ -34,7 +34,7 @@ impl Values {
         };
         let codes = words.iter().enumerate().filter(|(at, word)| is_code(*at, word));
         let codes = codes.map(|(_, word)| bare(&word.lower).to_owned()).collect();
-        Values { codes, numbers, dates, dated, weekdays, names }
+        Values { numbers, dates, dated, codes, weekdays, names }
     }
 }
 
