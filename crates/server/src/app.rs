@@ -199,17 +199,29 @@ impl Shared {
     /// The language model of this name, as [`served::served`], unless this app answers for one that was loaded.
     ///
     /// # Errors
-    /// [`ServerError::UnknownModel`].
+    /// [`ServerError::UnknownModel`], and [`ServerError::OtherWork`] for the embedder.
     pub fn served(&self, model: &str) -> Result<Served> {
-        self.named.clone().map_or_else(|| served::served(self.caller.models(), model), Ok)
+        let found = self.named.clone().map_or_else(|| served::served(self.caller.models(), model), Ok);
+        found.map_err(|unknown| match served::check_embedder(&*self.embedder, model) {
+            Ok(()) => ServerError::OtherWork(format!("the model `{model}` embeds texts and writes none")),
+            Err(_) => unknown,
+        })
     }
 
     /// Checks the name of the embedder.
     ///
     /// # Errors
-    /// [`ServerError::UnknownModel`].
+    /// [`ServerError::UnknownModel`], and [`ServerError::OtherWork`] for a language model.
     pub fn check_embedder(&self, model: &str) -> Result<()> {
-        served::check_embedder(&*self.embedder, model)
+        served::check_embedder(&*self.embedder, model).map_err(|unknown| {
+            let embedder = self.embedder.name();
+            match served::served(self.caller.models(), model) {
+                Ok(_) if self.embedder.dims() > 0 => ServerError::OtherWork(format!(
+                    "the model `{model}` writes texts and embeds none; `{embedder}` does"
+                )),
+                _ => unknown,
+            }
+        })
     }
 
     /// The language model on this disk that a request means.

@@ -2,7 +2,7 @@
 
 use axum::body::Bytes;
 use axum::extract::rejection::{BytesRejection, QueryRejection};
-use axum::extract::{FromRequest, FromRequestParts, Query, Request, State};
+use axum::extract::{FromRequest, FromRequestParts, OriginalUri, Query, Request, State};
 use axum::http::request::Parts;
 use axum::http::{StatusCode, header};
 use axum::middleware::Next;
@@ -24,17 +24,31 @@ impl<T: DeserializeOwned> FromRequest<App> for Body<T> {
     async fn from_request(request: Request, app: &App) -> Result<Self> {
         let kind = request.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
         // This check blocks cross-site form posts: browsers send a preflight request before JSON.
-        if !kind.to_ascii_lowercase().starts_with("application/json") {
+        if !kind.to_ascii_lowercase().starts_with("application/json") && !is_curl_for_ollama(&request, kind) {
             let message = format!("the body must be JSON (Content-Type: application/json), not `{kind}`");
             return Err(ServerError::Invalid { message, param: None });
         }
         let warnings = request.extensions().get::<Warnings>().cloned();
         let bytes = bytes(request, app).await?;
+        // serde would take an array as the fields of a struct in order.
+        if bytes.trim_ascii_start().first() == Some(&b'[') {
+            let message = "the body must be a JSON object, not an array".to_owned();
+            return Err(ServerError::Invalid { message, param: None });
+        }
         match warnings {
             Some(warnings) => warnings.read(parse(&bytes)?, "").map(Body),
             None => parse(&bytes).map(Body),
         }
     }
+}
+
+/// Whether a request is one of Ollama's documented examples, `curl URL -d '{...}'`: without a type, or with the one that curl adds,
+/// and not by a browser, which says where its request comes from.
+fn is_curl_for_ollama(request: &Request, kind: &str) -> bool {
+    let path = request.extensions().get::<OriginalUri>().map_or(request.uri(), |OriginalUri(uri)| uri).path();
+    path.starts_with("/api/")
+        && matches!(kind, "" | "application/x-www-form-urlencoded")
+        && ["origin", "referer", "sec-fetch-site"].iter().all(|name| !request.headers().contains_key(*name))
 }
 
 /// Reads the whole body before passing it on to a service that would report a broken body as its own failure.

@@ -19,6 +19,9 @@ pub enum ServerError {
     Invalid { message: String, param: Option<String> },
     #[error("the model `{0}` does not exist; GET /v1/models lists those that do")]
     UnknownModel(String),
+    /// The model is here and does other work.
+    #[error("{0}")]
+    OtherWork(String),
     #[error("there is no {0}")]
     NotFound(String),
     #[error("{0}")]
@@ -113,7 +116,7 @@ impl ServerError {
         use store::Error as E;
         match self {
             Self::Invalid { .. } | Self::Shelf { .. } => (S::BAD_REQUEST, "invalid_value"),
-            Self::UnknownModel(_) => (S::NOT_FOUND, "model_not_found"),
+            Self::UnknownModel(_) | Self::OtherWork(_) => (S::NOT_FOUND, "model_not_found"),
             Self::NotFound(_) => (S::NOT_FOUND, "not_found"),
             Self::Conflict(_) | Self::NoThreads | Self::Pulling | Self::Fixed(_) => (S::CONFLICT, "conflict"),
             Self::OperatorOnly => (S::FORBIDDEN, "operator_only"),
@@ -217,6 +220,9 @@ impl ServerError {
             }
             Self::Store(E::DiskFull { .. }) => "free some space; nothing was lost".into(),
             Self::DataFolder(error) if is_full(error) => "free some space; nothing was lost".into(),
+            Self::Store(E::NotPermitted { .. }) => {
+                "let the user that runs the server write to its data folder; nothing was lost".into()
+            }
             Self::DataFolder(error) if is_protected(error) => {
                 "let the user that runs the server write to its data folder; nothing was lost".into()
             }
@@ -241,6 +247,18 @@ impl ServerError {
     /// Message and hint as one text.
     pub(crate) fn text(&self) -> String {
         self.hint().map_or_else(|| self.to_string(), |hint| format!("{self}\nhint: {hint}"))
+    }
+
+    /// Message and hint for clients of MCP, who have tools in place of paths.
+    pub(crate) fn tool_text(&self) -> String {
+        use store::Error as E;
+        let hint = match self {
+            Self::Store(E::UnknownCorpus { .. }) => "list_corpora lists all corpora, remember makes one",
+            Self::Memory(MemoryError::EmptyCorpus { .. }) => "add documents with remember",
+            Self::Memory(MemoryError::NotReady { .. } | MemoryError::NoVectors { .. }) => "prepare it with prepare",
+            other => return other.text(),
+        };
+        format!("{self}\nhint: {hint}")
     }
 
     /// Message and hint for clients of Ollama's API.

@@ -254,3 +254,22 @@ fn models_are_listed_and_others_are_unknown() {
     assert!(message.contains("`gpt-9`"), "{message}");
     host.post("/v1/chat/completions", &with(json!({ "model": "letters" }))).refused(404, "model_not_found");
 }
+
+#[test]
+fn log_probabilities_have_a_range_and_each_model_its_work() {
+    let host = Host::new(says("Yes."));
+    let messages = json!([{ "role": "user", "content": "?" }]);
+    let chat = |model: &str, top: usize| {
+        let body = json!({ "model": model, "messages": messages, "logprobs": true, "top_logprobs": top });
+        host.post("/v1/chat/completions", &body)
+    };
+    assert_eq!(chat("scripted", 21).refused(400, "invalid_value"), "`top_logprobs` must be 0 to 20");
+    let refused = chat("letters", 1).refused(404, "model_not_found");
+    assert_eq!(refused, "the model `letters` embeds texts and writes none");
+    let completion = json!({ "model": "scripted", "prompt": "?", "logprobs": 6 });
+    let refused = host.post("/v1/completions", &completion).refused(400, "invalid_value");
+    assert_eq!(refused, "`logprobs` must be 0 to 5");
+    let embedding = host.post("/v1/embeddings", &json!({ "model": "scripted", "input": "a" }));
+    let refused = embedding.refused(404, "model_not_found");
+    assert_eq!(refused, "the model `scripted` writes texts and embeds none; `letters` does");
+}

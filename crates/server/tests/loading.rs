@@ -569,6 +569,28 @@ fn models_are_pulled_named_copied_and_deleted_over_ollamas_api() {
 }
 
 #[test]
+fn a_corpus_with_the_name_of_a_model_is_not_listed_beside_it() {
+    let machine = Machine::new();
+    let host = host(&machine, KeepAlive::Forever);
+    host.corpus("notes", &[("a.txt", "The wall fell.")]);
+    let names = |path: &str, list: &str, name: &str| -> Vec<String> {
+        let models = host.get(path).json()[list].take();
+        let names = models.as_array().expect("models").iter().map(|model| model[name].as_str().expect("a name"));
+        names.filter(|name| name.starts_with("notes")).map(str::to_owned).collect()
+    };
+    let all = ["notes", "notes:quick", "notes:thorough", "notes:whole"];
+    assert_eq!(names("/v1/models", "data", "id"), all);
+    assert_eq!(host.post("/api/copy", &json!({ "source": "one", "destination": "notes" })).status, 200);
+    assert_eq!(names("/v1/models", "data", "id"), all, "the first is the model");
+    assert_eq!(names("/api/tags", "models", "name"), ["notes:latest", "notes:quick", "notes:thorough", "notes:whole"]);
+    assert!(host.get("/v1/models/notes").json()["corpus"].is_null());
+    let shown = host.post("/api/show", &json!({ "model": "notes" })).json();
+    assert_eq!(shown["details"]["family"], "llama", "{shown}");
+    let answer = chat(&host, "notes");
+    assert_eq!(answer.json()["choices"][0]["message"]["content"], "one:q4", "{}", answer.text);
+}
+
+#[test]
 fn a_name_brings_its_system_message_and_options_along() {
     let machine = Machine::new();
     let host = host(&machine, KeepAlive::Forever);
@@ -580,6 +602,8 @@ fn a_name_brings_its_system_message_and_options_along() {
     let parameters = json!({ "temperature": 0.25, "stop": ["END", "FIN"], "top_k": 7 });
     let made = create(json!({ "model": "pell", "from": "one", "system": "Be brief.", "parameters": parameters }));
     assert_eq!(made.status, 200, "{}", made.text);
+    let odd = create(json!({ "model": "odd", "from": "one", "parameters": { "magic": 1 } }));
+    assert_eq!(odd.warning(), "ignored fields: parameters.magic");
     // A name of a name keeps what it does not replace.
     create(json!({ "model": "pell-b", "from": "pell", "parameters": { "top_k": 9 } }));
     let ask = |path: &str, more: Value| {

@@ -58,6 +58,34 @@ fn malformed_bodies_are_client_errors() {
     assert_eq!(host.get("/health").status, 200);
 }
 
+/// Arrays would be read as the fields of a request in order.
+#[test]
+fn a_body_is_an_object() {
+    let host = Host::new(says("Yes."));
+    let message = json!({ "role": "user", "content": "?" });
+    for path in ["/v1/chat/completions", "/v1/embeddings", "/v1/corpora", "/api/chat", "/api/show"] {
+        let answer = host.post(path, &json!(["scripted", [message]]));
+        let error = "the body must be a JSON object, not an array";
+        assert!(answer.status == 400 && answer.text.contains(error), "{path}: {}", answer.text);
+    }
+}
+
+/// Ollama's documentation calls `curl URL -d '{...}'`.
+#[test]
+fn ollamas_api_takes_curls_own_content_type_but_not_from_browsers() {
+    let host = Host::new(says("Yes.").answer("ollama", "Yes."));
+    let body = json!({ "model": "scripted", "prompt": "?", "stream": false }).to_string();
+    let form = ("content-type", "application/x-www-form-urlencoded");
+    let send = |path: &str, headers: &[(&str, &str)]| host.send("POST", path, headers, &body).status;
+    assert_eq!((send("/api/generate", &[form]), send("/api/generate", &[])), (200, 200));
+    let own = format!("http://{}", host.address);
+    for of_browser in [("origin", own.as_str()), ("referer", &own), ("sec-fetch-site", "cross-site")] {
+        assert_eq!(send("/api/generate", &[form, of_browser]), 400, "{of_browser:?}");
+    }
+    assert_eq!(send("/api/generate", &[("content-type", "text/plain")]), 400);
+    assert_eq!(send("/v1/completions", &[form]), 400, "OpenAI's API says how it is called");
+}
+
 /// Replaces every field of a valid request by every kind of value.
 #[test]
 fn fields_of_the_wrong_type_are_client_errors() {

@@ -115,6 +115,20 @@ fn a_long_job_continues_after_its_tool_has_returned() {
 }
 
 #[test]
+fn texts_of_one_name_in_two_folders_are_two_documents() {
+    let host = Host::new(Scripted::new(CONTEXT_TOKENS));
+    for (name, text) in [("may/notes.md", "One."), ("june/notes.md", "Two."), ("/june/notes.md", "Three.")] {
+        good(&host, "remember", json!({ "corpus": "a", "name": name, "text": text, "method": "direct" }));
+    }
+    let documents = good(&host, "list_documents", json!({ "corpus": "a" }))["documents"].take();
+    let documents = documents.as_array().expect("documents");
+    let names: Vec<&str> = documents.iter().filter_map(|document| document["name"].as_str()).collect();
+    assert_eq!(names, ["may/notes.md", "june/notes.md"], "the third replaces the second");
+    let read = good(&host, "read_source", json!({ "corpus": "a", "document": documents[1]["id"] }));
+    assert_eq!(read["text"], "Three.");
+}
+
+#[test]
 fn a_corpus_is_prepared() {
     let host = Host::new(Scripted::new(CONTEXT_TOKENS));
     host.corpus("a", &[("a.txt", "One.")]);
@@ -154,7 +168,8 @@ fn errors_are_returned_to_the_model() {
         let (text, failed) = call(&host, name, arguments);
         assert!(failed && text.contains(says), "{name}: {text}");
     };
-    check("ask", json!({ "corpus": "none", "question": "What?" }), "there is no corpus `none`");
+    let none = "there is no corpus `none`\nhint: list_corpora lists all corpora, remember makes one";
+    check("ask", json!({ "corpus": "none", "question": "What?" }), none);
     check("search", json!({ "corpus": "none" }), "missing field `query`");
     check("remember", json!({ "corpus": "../a", "name": "a", "text": "a" }), "cannot name a corpus");
     check("search", json!({ "corpus": "a", "query": "a", "tool": "magic" }), "`magic` is not one of");

@@ -12,7 +12,7 @@ use crate::{Cause, Kind, Selection, SourceError};
 /// The contents of the given paths.
 #[derive(Debug, Default)]
 pub struct Found {
-    /// The files to read: in the order given, within a folder sorted by name.
+    /// The files to read: in the order given, within a folder sorted by name, and after them what only links lead to.
     pub files: Vec<PathBuf>,
     /// The other entries of the folders.
     pub skipped: Vec<Skipped>,
@@ -76,7 +76,8 @@ const BESIDE_CHATS: [&str; 16] = [
 /// its repository. A file that is itself one of `paths` may be of any type.
 ///
 /// A symbolic link within a folder is followed only if its target is inside that folder: reading a folder must not read
-/// files that another user linked into it. A link that is itself one of `paths` is followed.
+/// files that another user linked into it. What a folder has under a name of its own has that name, whatever links to it. A link
+/// that is itself one of `paths` is followed.
 ///
 /// A given path that does not exist becomes an error entry.
 pub fn find(paths: &[PathBuf]) -> Found {
@@ -92,6 +93,7 @@ pub fn find_selected(paths: &[PathBuf], selection: &Selection) -> Found {
         given: PathBuf::new(),
         root: PathBuf::new(),
         ignores: Vec::new(),
+        links: Vec::new(),
     };
     for path in paths {
         search.given(path);
@@ -109,6 +111,8 @@ struct Search<'a> {
     root: PathBuf,
     /// The `.gitignore` files of the folders that are open, outermost first.
     ignores: Vec<Gitignore>,
+    /// Links within the given folder, each with `ignores` there; they are followed once the folder has been walked.
+    links: Vec<(PathBuf, Vec<Gitignore>)>,
 }
 
 impl Search<'_> {
@@ -120,6 +124,7 @@ impl Search<'_> {
                     self.ignores = ignores_above(&root);
                     (self.root, self.given) = (root, path.to_owned());
                     self.folder(path);
+                    self.follow_links();
                 }
                 Err(error) => self.found.errors.push(Cause::Io(error).at(path)),
             },
@@ -144,6 +149,18 @@ impl Search<'_> {
             self.entry(&entry);
         }
         self.ignores.truncate(ignores);
+    }
+
+    fn follow_links(&mut self) {
+        while !self.links.is_empty() {
+            for (link, ignores) in std::mem::take(&mut self.links) {
+                self.ignores = ignores;
+                match fs::metadata(&link) {
+                    Ok(meta) => self.take(&link, &meta),
+                    Err(error) => self.found.errors.push(Cause::Io(error).at(&link)),
+                }
+            }
+        }
     }
 
     /// A path below the given folder as a path below its canonical path.
@@ -179,7 +196,8 @@ impl Search<'_> {
         if let Some(reason) = self.left_out(path, is_folder) {
             return self.skip(path, reason);
         }
-        let leaves = self.leaves(path);
+        let is_link = fs::symlink_metadata(path).is_ok_and(|meta| meta.is_symlink());
+        let leaves = is_link && self.leaves(path);
         // To git a link is a file. A pattern for folders means a link to a folder too, which may not be there now.
         if (leaves || meta.is_err()) && self.ignores(path, !is_folder) {
             return self.skip(path, SkipReason::Ignored);
@@ -187,11 +205,23 @@ impl Search<'_> {
         match meta {
             _ if leaves => self.skip(path, SkipReason::LinkOutside),
             Err(error) => self.found.errors.push(Cause::Io(error).at(path)),
-            Ok(meta) if meta.is_dir() => self.folder(path),
-            Ok(_) if Kind::of(path).is_none() => self.skip(path, SkipReason::UnknownKind),
-            Ok(_) if is_beside_chats(path) => self.skip(path, SkipReason::NoMessages),
-            Ok(meta) if !meta.is_file() => self.skip(path, SkipReason::NotAFile),
-            Ok(_) => self.file(path),
+            Ok(_) if is_link => self.links.push((path.to_owned(), self.ignores.clone())),
+            Ok(meta) => self.take(path, &meta),
+        }
+    }
+
+    /// Takes an entry that is not left out.
+    fn take(&mut self, path: &Path, meta: &fs::Metadata) {
+        if meta.is_dir() {
+            self.folder(path);
+        } else if Kind::of(path).is_none() {
+            self.skip(path, SkipReason::UnknownKind);
+        } else if is_beside_chats(path) {
+            self.skip(path, SkipReason::NoMessages);
+        } else if meta.is_file() {
+            self.file(path);
+        } else {
+            self.skip(path, SkipReason::NotAFile);
         }
     }
 
@@ -201,11 +231,9 @@ impl Search<'_> {
         }
     }
 
-    /// Whether an entry is a link to something outside the given folder. A link without a target is reported as an error
-    /// later.
-    fn leaves(&self, path: &Path) -> bool {
-        let is_link = fs::symlink_metadata(path).is_ok_and(|meta| meta.is_symlink());
-        is_link && fs::canonicalize(path).is_ok_and(|target| !target.starts_with(&self.root))
+    /// Whether a link leads to something outside the given folder. One without a target is reported as an error later.
+    fn leaves(&self, link: &Path) -> bool {
+        fs::canonicalize(link).is_ok_and(|target| !target.starts_with(&self.root))
     }
 
     /// Whether `path` was not found before.

@@ -35,7 +35,7 @@ pub(super) fn routes(config: &Config) -> OpenApiRouter<App> {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TextUpload {
-    /// The name of the document, not a path. A document of the same name is replaced.
+    /// The name of the document, which may begin with folders (`notes/may.md`). A document of the same name is replaced.
     pub name: String,
     pub text: String,
     /// The method to prepare for; `auto` by default.
@@ -114,7 +114,7 @@ fn accepted(job: &Job) -> (StatusCode, Json<Value>) {
 /// Starts a job that ingests a text.
 pub(crate) async fn ingest_text(app: &App, tenant: &Arc<Tenant>, corpus: String, text: TextUpload) -> Result<Arc<Job>> {
     check_corpus(tenant, &corpus).await?;
-    let name = file_name(&text.name)?;
+    let name = text_name(&text.name)?;
     // Any other extension is read as plain text.
     let extension = if Kind::of(FilePath::new(&name)) == Some(Kind::Markdown) { "md" } else { "txt" };
     let folder = tenant.uploads.create()?;
@@ -250,6 +250,16 @@ pub(crate) fn file_name(name: &str) -> Result<String> {
     if usable { Ok(name.to_owned()) } else { Err(invalid_upload("a document needs a name of 1 to 255 bytes")) }
 }
 
+/// The name that a client gives to a text, with its folders: texts of one name in two folders are two documents.
+///
+/// # Errors
+/// If it, or the name of a folder, is not valid.
+fn text_name(name: &str) -> Result<String> {
+    let parts = name.split(['/', '\\']).filter(|part| !part.trim().is_empty());
+    let name = parts.map(file_name).collect::<Result<Vec<String>>>()?.join("/");
+    if name.is_empty() || name.len() > MAX_NAME_BYTES { file_name("") } else { Ok(name) }
+}
+
 pub(crate) fn form_error(error: &MultipartError, app: &App) -> ServerError {
     if error.status() == StatusCode::PAYLOAD_TOO_LARGE { too_large(app) } else { invalid_upload(error.body_text()) }
 }
@@ -266,7 +276,7 @@ fn invalid_upload(message: impl Into<String>) -> ServerError {
 mod tests {
     use sources::Kind;
 
-    use super::{begins_as_text, file_name, temporary_name};
+    use super::{begins_as_text, file_name, temporary_name, text_name};
 
     #[test]
     fn a_cut_character_ends_no_text() {
@@ -289,6 +299,20 @@ mod tests {
         check("WhatsApp Chat with Ann.txt", "3_chat.txt");
         check("Makefile", "3");
         check("lamp.jpg", "3");
+    }
+
+    #[test]
+    fn a_text_may_be_in_a_folder_but_not_above_one() {
+        let check = |typed: &str, want: Option<&str>| assert_eq!(text_name(typed).ok().as_deref(), want, "{typed:?}");
+        check("notes/may.md", Some("notes/may.md"));
+        check("/home//ann/ may.md ", Some("home/ann/may.md"));
+        check("C:\\ann\\may.md", Some("C:/ann/may.md"));
+        check("../may.md", None);
+        check("a/..", None);
+        check("/", None);
+        check("a/b\u{0}", None);
+        check(&"x/".repeat(128), Some(&"x/".repeat(128)[..255]));
+        check(&"x/".repeat(129), None);
     }
 
     #[test]

@@ -29,7 +29,7 @@ const MAX_JOBS: usize = 4;
 
 /// Waits until a corpus is prepared for the method of these settings: for a job that does so already, else for a new one.
 /// Gives the reason why something may be missing after the time for it, which `wait` can shorten; the job then continues. A new job is cancelled
-/// if the caller drops this future.
+/// if the caller drops this future. Where the data folder cannot be written, that is the reason.
 ///
 /// # Errors
 /// If the corpus cannot be read, or no job can be started.
@@ -55,14 +55,13 @@ pub(super) async fn prepare(
         let (job, mut own) = match (active, method) {
             (Some(job), _) => (job, None),
             (None, None) => break,
-            (None, Some(method)) => {
-                let job = Job::new(corpus.to_owned(), method, Vec::new(), Vec::new(), tenant.uploads.create()?).await?;
-                match start(app, tenant, job) {
-                    Ok(job) => (Arc::clone(&job), Some(Own(tenant, Some(job)))),
-                    Err(error @ ServerError::Busy { .. }) => return Ok(error.to_string()),
-                    Err(error) => return Err(error),
+            (None, Some(method)) => match begin(app, tenant, corpus, method).await {
+                Ok(job) => (Arc::clone(&job), Some(Own(tenant, Some(job)))),
+                Err(error) if matches!(error, ServerError::Busy { .. }) || error.is_of_disk() => {
+                    return Ok(error.to_string());
                 }
-            }
+                Err(error) => return Err(error),
+            },
         };
         let ended = timeout_at(until, job.follow(&report)).await;
         match (&ended, &mut own) {
@@ -76,6 +75,12 @@ pub(super) async fn prepare(
         }
     }
     Ok("documents were added meanwhile".to_owned())
+}
+
+/// Starts a job that prepares a corpus for a method.
+async fn begin(app: &App, tenant: &Arc<Tenant>, corpus: &str, method: &'static dyn Method) -> Result<Arc<Job>> {
+    let folder = tenant.uploads.create()?;
+    start(app, tenant, Job::new(corpus.to_owned(), method, Vec::new(), Vec::new(), folder).await?)
 }
 
 /// A job of this request, which is withdrawn with it.

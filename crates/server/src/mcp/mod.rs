@@ -96,7 +96,7 @@ impl ServerHandler for Mcp {
         // Errors are returned to the model, which may correct its call.
         let result = match outcome {
             Ok(value) => CallToolResult::structured(value),
-            Err(error) => CallToolResult::error(vec![ContentBlock::text(error.text())]),
+            Err(error) => CallToolResult::error(vec![ContentBlock::text(error.tool_text())]),
         };
         Ok(result.into())
     }

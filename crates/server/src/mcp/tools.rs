@@ -110,7 +110,7 @@ pub(super) fn all() -> Vec<Tool> {
             "Keep a text in a corpus, which is made if it does not exist. One of the same name is replaced. Returns the job \
              that does it; a long one continues after the call has returned.",
             arguments(
-                json!({ "corpus": corpus, "name": text("What the text is known by"), "text": text("The text"), "method": method }),
+                json!({ "corpus": corpus, "name": text("What the text is known by; it may begin with folders, as notes/may.md"), "text": text("The text"), "method": method }),
                 &["corpus", "name", "text"],
             ),
             job(),

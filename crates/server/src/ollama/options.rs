@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 use crate::app::{App, random};
 use crate::error::{Result, ServerError};
-use crate::openai::params::{OneOrMany, OutputLength, RawParams, in_range, output_limit, penalties};
+use crate::openai::params::{OneOrMany, OutputLength, RawParams, check_top, in_range, output_limit, penalties};
 use crate::pulling::merged;
 use crate::served::Served;
 use crate::warnings::Warnings;
@@ -133,17 +133,21 @@ pub(super) async fn call(
 impl Options {
     /// Reads the options of a request.
     pub fn read(options: Option<Map<String, Value>>, warnings: &Warnings) -> Result<Options> {
-        let mut options = options.unwrap_or_default();
-        options.retain(|name, _| !WITHOUT_EFFECT.contains(&name.as_str()));
-        warnings.read(options.into(), "options.")
+        Options::read_at("options.", options.unwrap_or_default(), warnings)
     }
 
-    /// Checks the options that a name is to bring along; unknown ones are ignored with a warning.
+    /// The same for fields with `place` before their names.
+    fn read_at(place: &str, mut options: Map<String, Value>, warnings: &Warnings) -> Result<Options> {
+        options.retain(|name, _| !WITHOUT_EFFECT.contains(&name.as_str()));
+        warnings.read(options.into(), place)
+    }
+
+    /// Checks the `parameters` that a name is to bring along; unknown ones are ignored with a warning.
     ///
     /// # Errors
     /// [`ServerError::Invalid`] with the option.
-    pub fn check(options: Map<String, Value>, warnings: &Warnings) -> Result<()> {
-        Options::read(Some(options), warnings)?.sampling().map(drop)
+    pub fn check(parameters: Map<String, Value>, warnings: &Warnings) -> Result<()> {
+        Options::read_at("parameters.", parameters, warnings)?.sampling().map(drop)
     }
 
     /// Whether there are stop strings.
@@ -215,11 +219,8 @@ pub(crate) fn with_preset(app: &App, request: RawParams, output_format: &OutputF
 }
 
 fn logprobs(wanted: Option<bool>, top: Option<usize>) -> Result<Option<usize>> {
+    check_top(top, MAX_TOP_LOGPROBS, "top_logprobs")?;
     let top = top.unwrap_or(0);
-    if top > MAX_TOP_LOGPROBS {
-        let message = format!("`top_logprobs` must be 0 to {MAX_TOP_LOGPROBS}");
-        return Err(ServerError::invalid(message, "top_logprobs"));
-    }
     if top > 0 && !wanted.unwrap_or(false) {
         return Err(ServerError::invalid("`top_logprobs` needs `logprobs`", "top_logprobs"));
     }

@@ -15,7 +15,7 @@ use tokio::sync::OnceCell;
 use utoipa::ToSchema;
 
 use super::messages::{ChatMessage, prompt};
-use super::params::{GenerationParams, OneOrMany, OutputLength, RawParams, refuse_if};
+use super::params::{GenerationParams, OneOrMany, OutputLength, RawParams, check_top};
 use super::thinking::{self, Effort};
 use super::tools::{self, Tool, ToolCall, ToolChoice};
 use super::{logprobs, usage, usage_of_all};
@@ -170,7 +170,7 @@ impl Chat {
         if request.messages.is_empty() {
             return Err(ServerError::invalid("a chat needs messages", "messages"));
         }
-        refuse_if(request.top_logprobs.is_some_and(|top| top > MAX_TOP_LOGPROBS), "top_logprobs")?;
+        check_top(request.top_logprobs, MAX_TOP_LOGPROBS, "top_logprobs")?;
         let logprobs = request.logprobs.unwrap_or(false);
         if request.top_logprobs.is_some() && !logprobs {
             return Err(ServerError::invalid("`top_logprobs` needs `logprobs`", "top_logprobs"));

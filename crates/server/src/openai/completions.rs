@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
 use super::chat::{StreamOptions, closing_reason};
-use super::params::{GenerationParams, OneOrMany, RawParams, refuse_if};
+use super::params::{GenerationParams, OneOrMany, RawParams, check_top, refuse_if};
 use super::{logprobs, usage};
 use crate::admission::AdmittedJson;
 use crate::app::{App, fresh_id, since_1970};
@@ -108,7 +108,7 @@ impl Completion {
             let message = "`echo` returns the prompt as text, without log-probabilities: omit it or `logprobs`";
             return Err(ServerError::invalid(message, "echo"));
         }
-        refuse_if(request.logprobs.is_some_and(|top| top > MAX_LOGPROBS), "logprobs")?;
+        check_top(request.logprobs, MAX_LOGPROBS, "logprobs")?;
         let prompts = request.prompt.into_vec();
         if !(1..=MAX_CHOICES).contains(&prompts.len()) || prompts.iter().any(String::is_empty) {
             return Err(ServerError::invalid(

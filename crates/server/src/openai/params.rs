@@ -195,6 +195,14 @@ pub(crate) fn in_range(value: Option<f32>, default: f32, range: RangeInclusive<f
     Err(ServerError::invalid(format!("`{param}` must be {} to {}", range.start(), range.end()), param))
 }
 
+/// Checks how many of the most likely tokens a request wants to see at each place.
+pub(crate) fn check_top(top: Option<usize>, most: usize, param: &str) -> Result<()> {
+    if top.is_none_or(|top| top <= most) {
+        return Ok(());
+    }
+    Err(ServerError::invalid(format!("`{param}` must be 0 to {most}"), param))
+}
+
 /// Refuses a field that is not supported.
 pub(crate) fn refuse_if(used: bool, param: &str) -> Result<()> {
     if used { Err(ServerError::invalid(format!("`{param}` is not supported here"), param)) } else { Ok(()) }

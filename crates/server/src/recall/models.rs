@@ -7,7 +7,8 @@ use calls::Agent;
 use crate::app::App;
 use crate::blocking::run_blocking;
 use crate::error::{Result, ServerError};
-use crate::served::LATEST;
+use crate::openai::loadable;
+use crate::served::{LATEST, matches_name};
 use crate::tenant::Tenant;
 
 /// How deep an answer goes, with the names of the page.
@@ -57,10 +58,12 @@ impl CorpusModel {
     }
 }
 
-/// The corpora of a tenant, each with its depths. A corpus never shadows a model.
+/// The corpora of a tenant, each with its depths. A corpus never shadows a model, loaded or not.
 pub(crate) async fn names(app: &App, tenant: &Arc<Tenant>) -> Result<Vec<CorpusModel>> {
     let tenant = Arc::clone(tenant);
     let listings = run_blocking(move || Ok(tenant.corpora.list()?)).await?;
+    let loadable = loadable(app).await?;
+    let is_model = |name: &str| is_model(app, name) || loadable.iter().any(|model| matches_name(&model.name, name));
     let mut models = Vec::new();
     for listing in listings {
         let plain = CorpusModel { corpus: listing.name.to_string(), depth: None, title: listing.title };
@@ -69,7 +72,7 @@ pub(crate) async fn names(app: &App, tenant: &Arc<Tenant>) -> Result<Vec<CorpusM
             title: format!("{} ({})", plain.title, depth.title),
             ..plain.clone()
         });
-        models.extend([plain].into_iter().chain(deep).filter(|model| !is_model(app, &model.name())));
+        models.extend([plain].into_iter().chain(deep).filter(|model| !is_model(&model.name())));
     }
     Ok(models)
 }
@@ -88,12 +91,20 @@ pub(crate) async fn find(app: &App, tenant: &Arc<Tenant>, name: &str) -> Result<
         },
     };
     let (tenant, corpus) = (Arc::clone(tenant), corpus.to_owned());
-    run_blocking(move || match tenant.corpora.open(&corpus) {
+    let found = run_blocking(move || match tenant.corpora.open(&corpus) {
         Ok(_) => Ok(Some(CorpusModel { title: corpus.clone(), corpus, depth })),
         Err(store::Error::UnknownCorpus { .. } | store::Error::InvalidName { .. }) => Ok(None),
         Err(error) => Err(ServerError::from(error)),
     })
-    .await
+    .await?;
+    // The disk is listed only where there is a corpus of this name.
+    Ok(if found.is_some() && is_on_disk(app, name).await? { None } else { found })
+}
+
+/// Whether a request would have a model of this name loaded.
+async fn is_on_disk(app: &App, name: &str) -> Result<bool> {
+    let meant = app.meant(name).await?;
+    Ok(meant.is_some_and(|meant| app.loads_models() || app.served(&meant.model.name).is_ok()))
 }
 
 /// These corpora, at the depth of one search and one answer.

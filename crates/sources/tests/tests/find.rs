@@ -80,10 +80,24 @@ fn links_within_the_folder_are_followed_and_their_loops_end() {
     symlink(root.path().join("nowhere"), root.path().join("a/broken.md")).unwrap();
     symlink("self.md", root.path().join("a/self.md")).unwrap();
     let found = find_in(&root, &["a"]);
-    assert_eq!(names(&root, &found.files), "a/1.md a/b/2.md a/b/linked/3.md");
+    assert_eq!(names(&root, &found.files), "a/1.md a/b/2.md a/c/3.md");
     assert_eq!(names(&root, found.errors.iter().map(|error| &error.path)), "a/broken.md a/self.md");
-    assert_eq!(skipped(&root, &found, SkipReason::Repeated), "a/b/loop a/c a/same.md");
+    assert_eq!(skipped(&root, &found, SkipReason::Repeated), "a/b/linked a/b/loop a/same.md");
     assert_eq!(skipped(&root, &found, SkipReason::LinkOutside), "");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_file_keeps_its_own_name_whatever_links_to_it() {
+    use std::os::unix::fs::symlink;
+    let root = tree(&["a/c/3.md", "a/z.md", "a/.kept/4.md", "a/.kept/5.md"]);
+    symlink("z.md", root.path().join("a/0.md")).unwrap();
+    symlink("c", root.path().join("a/b")).unwrap();
+    symlink(".kept", root.path().join("a/k")).unwrap();
+    fs::write(root.path().join("a/.kept/.gitignore"), "5.md\n").unwrap();
+    let found = find_in(&root, &["a"]);
+    assert_eq!(names(&root, &found.files), "a/c/3.md a/z.md a/k/4.md");
+    assert_eq!(skipped(&root, &found, SkipReason::Repeated), "a/0.md a/b");
 }
 
 #[cfg(unix)]
