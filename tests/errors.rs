@@ -88,12 +88,19 @@ fn a_folder_that_may_not_be_written_is_named() {
         "size=8m",
         "memlocal ingest a.txt --corpus c --method rag; mount -o remount,ro disk; \
          memlocal ask 'What was out?' --corpus c --method rag >answer; test -s answer; echo $?; \
+         \"$program\" --threads 1 serve --port 0 >served 2>/dev/null & \
+         until grep -q listens served || ! kill -0 $!; do sleep 0.05; done; \
+         curl -sS \"$(sed -n 's,.* on ,,p' served)/v1/corpora/c/ask\" -H 'content-type: application/json' \
+         -d '{\"question\": \"What was out?\", \"method\": \"comorag\"}' >asked; kill $!; wait; \
          memlocal ingest a.txt --corpus c --method rag; echo $?; memlocal corpus rm c --yes; echo $?; \
          memlocal ingest a.txt --corpus d --method rag; echo $?",
     ) else {
         return;
     };
     assert_eq!(said.out, "c: 1 document, 1 page\n0\n1\n1\n1\n", "reading continues: {said:?}");
+    let asked = fs::read_to_string(home.path("asked")).unwrap();
+    let note = "so rag answered instead: a file of the data folder cannot be written";
+    assert!(asked.contains(note) || said.err.contains("curl: "), "a server continues too: {asked}");
     assert!(said.err.contains("error: no permission to open or change disk/data/corpora/"), "{}", said.err);
     let hint = "hint: choose a folder that you may write to: --data-dir FOLDER, or MEMLOCAL_HOME\n";
     assert_eq!(said.err.matches(hint).count(), 3, "{}", said.err);
@@ -117,6 +124,7 @@ fn on_a_disk_of_its_own(home: &Home, options: &str, script: &str) -> Option<Said
         memlocal().join("' '")
     );
     let mut unshare = home.program("unshare");
-    unshare.args(UNSHARE).args(["sh", "-c", &script]).env("MEMLOCAL_HOME", "disk/data");
+    // The program itself, for the background: a function there is a process that starts it.
+    unshare.args(UNSHARE).args(["sh", "-c", &script]).env("MEMLOCAL_HOME", "disk/data").env("program", memlocal()[0]);
     Some(home.said(unshare.output().unwrap()))
 }

@@ -2,13 +2,14 @@
 
 use std::fs;
 use std::net::TcpListener;
-use std::path::PathBuf;
-use std::process::Command;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use serde_json::{Value, json};
 use test_support::home::{Home, can, memlocal, repository};
 use test_support::serving::Serving;
+
+use crate::clients::python_with;
 
 #[test]
 fn a_server_answers_and_ends_when_it_is_told_to() {
@@ -131,28 +132,17 @@ fn the_mcp_client_works_over_http_and_over_pipes() {
 }
 
 /// Runs a script of `tests/clients`, which must succeed.
-fn client(python: &str, script: &str, words: &[&str], home: &Home) {
+fn client(python: &Path, script: &str, words: &[&str], home: &Home) {
     let script = repository("tests/clients").join(script);
-    let output = home.program(python).arg(script).args(words).output().unwrap();
+    let output = home.program(&python.display().to_string()).arg(script).args(words).output().unwrap();
     let said = home.said(output);
     assert_eq!(said.code, 0, "{}\n{}", said.out, said.err);
 }
 
 /// A Python with the official clients; `None` (with the reason printed) if they are unavailable.
-fn clients() -> Option<String> {
-    static PYTHON: OnceLock<Option<String>> = OnceLock::new();
-    let install = || {
-        let folder: PathBuf = repository("target/test-clients");
-        let python = folder.join("bin/python").display().to_string();
-        let imports = ["-c", "import openai, ollama, mcp"];
-        let installed = Command::new(&python).args(imports).output().is_ok_and(|output| output.status.success());
-        if installed {
-            return Some(python);
-        }
-        let what = "the official clients";
-        let made = can("python3", &["-m", "venv", &folder.display().to_string()], what)
-            && can(&python, &["-m", "pip", "install", "-q", "openai==3.54.0", "ollama==0.6.3", "mcp==2.3.0"], what);
-        made.then_some(python)
-    };
+fn clients() -> Option<PathBuf> {
+    static PYTHON: OnceLock<Option<PathBuf>> = OnceLock::new();
+    let packages = ["openai==3.54.0", "ollama==0.6.3", "mcp==2.3.0"];
+    let install = || python_with("test-clients", &packages, "import openai, ollama, mcp", "the official clients");
     PYTHON.get_or_init(install).clone()
 }
