@@ -56,7 +56,7 @@ fn ask(text: &str) -> Call {
 }
 
 #[test]
-fn a_request_whose_values_are_no_numbers_ends_alone_and_nobody_reads_its_pages() {
+fn a_request_whose_values_are_no_numbers_ends_alone_and_its_pages_are_not_reused() {
     let folder = poisoned("poisoned");
     let config = Config { kv_tokens: 4096, step_tokens: 64, ..Config::default() };
     let trunk = "The sea is wide and the land is far away from here. ";

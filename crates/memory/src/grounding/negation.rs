@@ -59,6 +59,7 @@ impl Clauses {
         self.of_word[at]
     }
 
+    /// The number of clauses.
     pub fn count(&self) -> usize {
         self.of_word.last().map_or(0, |last| last + 1)
     }
@@ -76,6 +77,7 @@ impl Clauses {
         (0..self.count()).filter(|clause| most > 0 && shared(*clause) == most).collect()
     }
 
+    /// Whether the first word of a clause is this one, in lower case.
     pub fn begins_with(&self, clause: usize, words: &[Word], lower: &str) -> bool {
         self.of_word.iter().position(|of| *of == clause).is_some_and(|first| words[first].lower == lower)
     }
