@@ -90,11 +90,16 @@ impl Grammar {
     /// # Errors
     /// If no reply has been found that is valid.
     pub fn checked_by(mut self, check: Check) -> Result<Grammar, String> {
-        let keywords = if check.validates() { check.keywords().to_owned() } else { "unique keys".into() };
-        self.check = Some(Arc::new(check));
+        let check = Arc::new(check);
+        self.check = Some(Arc::clone(&check));
         self.ending = self.find_ending(&[], COMPILE_EFFORT);
         if self.ending.is_none() {
-            return Err(format!("no valid reply was found (searched because no grammar enforces {keywords})"));
+            let shortest = self.closer.completion(&mut self.state.clone()).unwrap_or_default();
+            return Err(if check.is_too_much_work(&shortest) {
+                "its references multiply, so that even its shortest reply cannot be validated".to_owned()
+            } else {
+                format!("no valid reply was found (searched because no grammar enforces {})", check.keywords())
+            });
         }
         self.shortest = self.closing()?.len();
         Ok(self)
@@ -152,7 +157,7 @@ impl Grammar {
         }
         let Some(check) = &self.check else { return Ok(mask) };
         let ends = self.env.tok_trie().eos_tokens();
-        if ends.iter().any(|end| mask.is_allowed(*end)) && check.violations(&self.text) != 0 {
+        if ends.iter().any(|end| mask.is_allowed(*end)) && check.violations(&self.text).count != 0 {
             ends.iter().for_each(|end| mask.disallow_token(*end));
         }
         if let Some(key) = check.open_key(&self.text) {

@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::thread;
 
 use calls::{OutputFormat, TenantId};
 use llguidance::api::TopLevelGrammar;
@@ -64,7 +65,8 @@ impl Grammars {
                 self.cached(tenant, key, || self.compile(TopLevelGrammar::from_lark(lark))).map(Some)
             }
             OutputFormat::Json(schema) => {
-                self.cached(tenant, format!("json {schema}"), || self.compile_json(schema)).map(Some)
+                let compile = || on_large_stack(|| self.compile_json(schema));
+                self.cached(tenant, format!("json {schema}"), compile).map(Some)
             }
         }
     }
@@ -172,6 +174,19 @@ impl Workshop {
 }
 
 const MAX_COMPILED: usize = 256;
+
+/// Bytes of the stack on which schemas are compiled: llguidance takes some 4 KB of it for each schema that a reference leads to
+/// from another. Only what is used takes memory.
+const STACK: usize = 256 << 20;
+
+/// The result of a compilation that recurses deeply.
+fn on_large_stack<T: Send>(compile: impl FnOnce() -> Result<T, String> + Send) -> Result<T, String> {
+    thread::scope(|scope| {
+        let started = thread::Builder::new().name("grammar".into()).stack_size(STACK).spawn_scoped(scope, compile);
+        let compiling = started.map_err(|error| format!("no thread could be started to compile it: {error}"))?;
+        compiling.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
 
 /// Maximum schemas compiled to locate the cause of an error.
 const MAX_TRIES: usize = 64;

@@ -4,15 +4,38 @@
 //!
 //! Not here: what a grammar enforces of a schema (`engine`).
 
+mod visits;
+
 use std::collections::HashSet;
 
 use jsonschema::ValidationError;
 use jsonschema::error::ValidationErrorKind as Kind;
 use serde_json::Value;
+use visits::Visits;
 
 /// A schema, compiled. It refers to no other document: jsonschema is built without retrieval of files and URLs.
+///
+/// A value is not valid if its validation could take more than [`MAX_VISITS`] applications of subschemas, which references can
+/// cause that multiply with each level of a value.
 #[derive(Debug)]
-pub struct Schema(jsonschema::Validator);
+pub struct Schema {
+    validator: jsonschema::Validator,
+    visits: Visits,
+}
+
+/// What is wrong with a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Violations {
+    /// A measure of it, at least 1 unless the value is valid.
+    pub count: usize,
+    /// Applications of subschemas that finding it could take.
+    pub visits: usize,
+}
+
+/// Maximum applications of subschemas to a value and its parts.
+pub const MAX_VISITS: usize = 1_000_000;
+/// The same for a value whose violations are counted; those of others count as one.
+const MAX_COUNTED: usize = 10_000;
 
 /// Why a schema is not valid.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,29 +55,44 @@ impl Schema {
     /// If it is not valid.
     pub fn new(schema: &Value) -> Result<Schema, InvalidSchema> {
         let built = jsonschema::options().should_validate_formats(true).build(schema);
-        built.map(Schema).map_err(|error| InvalidSchema {
+        let validator = built.map_err(|error| InvalidSchema {
             location: error.instance_path().to_string(),
             reason: error.to_string(),
             masked: error.masked().to_string(),
-        })
+        })?;
+        let visits = Visits::new(schema).map_err(|error| InvalidSchema {
+            location: String::new(),
+            reason: error.to_string(),
+            masked: "its references cannot be resolved".to_owned(),
+        })?;
+        Ok(Schema { validator, visits })
     }
 
     pub fn is_valid(&self, value: &Value) -> bool {
-        self.0.is_valid(value)
+        self.visits.count(value, MAX_VISITS) < MAX_VISITS && self.validator.is_valid(value)
     }
 
-    /// A measure of what is wrong with a value, at least 1 unless it is valid.
-    pub fn violations(&self, value: &Value) -> usize {
-        if self.0.is_valid(value) {
+    /// What is wrong with a value.
+    pub fn violations(&self, value: &Value) -> Violations {
+        let visits = self.visits.count(value, MAX_VISITS);
+        let count = if visits == MAX_VISITS {
+            LARGE
+        } else if self.validator.is_valid(value) {
             0
+        } else if visits > MAX_COUNTED {
+            1
         } else {
-            self.0.iter_errors(value).map(|error| weight(&error)).sum::<usize>().max(1)
-        }
+            self.validator.iter_errors(value).map(|error| weight(&error)).sum::<usize>().max(1)
+        };
+        Violations { count, visits }
     }
 
-    /// The JSON pointer of the first value that the schema does not allow.
+    /// The JSON pointer of the first value that the schema does not allow; of the whole value beyond [`MAX_VISITS`].
     pub fn first_violation(&self, value: &Value) -> Option<String> {
-        self.0.validate(value).err().map(|error| error.instance_path().to_string())
+        if self.visits.count(value, MAX_VISITS) == MAX_VISITS {
+            return Some(String::new());
+        }
+        self.validator.validate(value).err().map(|error| error.instance_path().to_string())
     }
 }
 
@@ -95,9 +133,26 @@ mod tests {
             (json!([1, 1, 1, 1]), 3),
             (json!(["2026-01-01", "2026-01-02", "2026-13-03"]), 1),
         ] {
-            assert_eq!(schema.violations(&value), violations, "{value}");
+            assert_eq!(schema.violations(&value).count, violations, "{value}");
             assert_eq!(schema.is_valid(&value), violations == 0, "{value}");
         }
+    }
+
+    /// Found by damaged schemas, round 70009350.
+    #[test]
+    fn validation_ends_where_references_multiply() {
+        let twice = json!([{ "$ref": "#" }, { "$ref": "#" }]);
+        let schema = Schema::new(&json!({ "properties": { "a": { "allOf": twice } }, "required": ["b"] })).unwrap();
+        let (mut value, mut counts) = (json!({}), Vec::new());
+        for _ in 0..30 {
+            counts.push(schema.violations(&value).count);
+            value = json!({ "a": value });
+        }
+        assert_eq!(counts[..3], [1, 3, 7]);
+        assert_eq!(counts[12], 1, "valid or not, and no more");
+        assert_eq!(counts[29], LARGE);
+        assert!(!schema.is_valid(&value));
+        assert_eq!(schema.first_violation(&value).as_deref(), Some(""));
     }
 
     #[test]

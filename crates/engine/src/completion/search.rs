@@ -8,22 +8,36 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use schema_check::Violations;
+
 use super::{Closer, ParseState};
 
 /// How far a search may go.
 #[derive(Clone, Copy)]
 pub(crate) struct Effort {
-    /// Maximum number of completions that are judged.
+    /// Maximum number of completions that are judged. One whose validation is much work counts as several.
     pub tries: usize,
 }
 
 /// The condition of a search.
 pub(crate) struct Condition<'a> {
-    /// How far a completion is from satisfying it; 0 if it does.
-    pub violations: &'a dyn Fn(&[u8]) -> usize,
+    /// How far a completion is from satisfying it; none if it does.
+    pub violations: &'a dyn Fn(&[u8]) -> Violations,
     /// Texts that are tried besides single bytes.
     pub literals: &'a [String],
 }
+
+impl Condition<'_> {
+    /// How far a completion is from satisfying it. What its validation is more than one try is added to `tries`.
+    fn violations(&self, completion: &[u8], tries: &mut usize) -> usize {
+        let found = (self.violations)(completion);
+        *tries += found.visits / VISITS_A_TRY;
+        found.count
+    }
+}
+
+/// Applications of subschemas to parts of a completion from which on it counts as a further try.
+const VISITS_A_TRY: usize = 1_000;
 
 /// A completion that violates the condition, ordered by what is deviated from first. What is violated first must be mended
 /// first, so early deviations are continued first.
@@ -50,14 +64,15 @@ impl Closer {
         effort: Effort,
     ) -> Option<Vec<u8>> {
         let shortest = self.completion(state)?;
-        let violations = (condition.violations)(&shortest);
+        let mut tries = 0;
+        let violations = condition.violations(&shortest, &mut tries);
         if violations == 0 {
             return Some(shortest);
         }
-        if let Some(found) = self.spliced(state, condition, &shortest, earlier) {
+        if let Some(found) = self.spliced(state, condition, &shortest, earlier, effort, &mut tries) {
             return Some(found);
         }
-        let mut tries = 0;
+        let mut number = 0;
         let length = shortest.len();
         let first = Candidate { cost: violations, violations, from: 0, length, number: 0, text: shortest };
         let mut queue = BinaryHeap::from([Reverse(first)]);
@@ -68,9 +83,13 @@ impl Closer {
             for at in 0..=text.len() {
                 if at >= from {
                     for other in self.deviations(condition, text.get(at)) {
+                        if tries > effort.tries {
+                            break;
+                        }
                         let Some(found) = self.deviate(state, &text[..at], &other) else { continue };
                         tries += 1;
-                        let violations = (condition.violations)(&found);
+                        number += 1;
+                        let violations = condition.violations(&found, &mut tries);
                         if violations == 0 && best.as_ref().is_none_or(|best| found.len() < best.len()) {
                             best = Some(found);
                         } else if violations != 0 && best.is_none() {
@@ -79,7 +98,7 @@ impl Closer {
                                 violations,
                                 from: at + other.len(),
                                 length: found.len(),
-                                number: tries,
+                                number,
                                 text: found,
                             }));
                         }
@@ -104,15 +123,20 @@ impl Closer {
         condition: &Condition<'_>,
         shortest: &[u8],
         earlier: &[u8],
+        effort: Effort,
+        tries: &mut usize,
     ) -> Option<Vec<u8>> {
         let start = state.mark();
         let mut found = None;
         'ends: for end in 0..=shortest.len().min(MAX_SPLICED) {
             for from in 0..earlier.len() {
+                if *tries > effort.tries {
+                    break 'ends;
+                }
                 let text = [&shortest[..end], &earlier[from..]].concat();
                 let fits = self.read(state, &text) && self.completion(state).is_some_and(|rest| rest.is_empty());
                 state.restore(start.clone());
-                if fits && (condition.violations)(&text) == 0 {
+                if fits && condition.violations(&text, tries) == 0 {
                     found = Some(text);
                     break 'ends;
                 }

@@ -464,6 +464,50 @@ fn a_format_without_a_valid_reply_is_refused() {
     assert!(refused(json!({ "const": 1, "not": { "minimum": 0 } })).contains("/not"));
 }
 
+/// Schemas of which each refers to the next, `number` in all.
+fn referring(number: usize, refer: impl Fn(&Value) -> Value, last: &Value) -> Value {
+    let refers = |at: usize| refer(&json!({ "$ref": format!("#/$defs/{}", at + 1) }));
+    let mut all: serde_json::Map<String, Value> = (1..number).map(|at| (at.to_string(), refers(at))).collect();
+    all.insert(number.to_string(), last.clone());
+    json!({ "$ref": "#/$defs/1", "$defs": all })
+}
+
+#[test]
+fn a_schema_may_refer_to_thousands_of_others() {
+    let bench = Bench::new();
+    for last in [json!({ "type": "integer" }), json!({ "type": "integer", "not": { "multipleOf": 7 } })] {
+        let chain = |number| referring(number, Value::clone, &last);
+        let answer = bench.answer(bench.grammar(&chain(4_000)).unwrap(), 3, &mut 1).unwrap();
+        assert!(answer.parse::<i64>().is_ok(), "{answer}");
+        let error = bench.grammar(&chain(5_000)).err().unwrap();
+        assert_eq!(error, "/$defs/4096/$ref: a schema may refer to at most 4096 others");
+        assert!(bench.grammar(&referring(2_000, |next| json!({ "items": next }), &last)).is_ok());
+    }
+}
+
+/// The third was found by damaged schemas, round 70009350.
+#[test]
+fn the_search_ends_where_references_multiply() {
+    let bench = Bench::new();
+    let last = json!({ "type": "integer", "not": { "multipleOf": 7 } });
+    let twice = |next: &Value| json!({ "allOf": [next, next] });
+    let field = |next: &Value| json!({ "type": "object", "properties": { "x": twice(next) }, "required": ["x"], "additionalProperties": false });
+    for (schema, most) in [(referring(12, twice, &last), 1), (referring(12, field, &last), 50)] {
+        assert!(bench.grammar(&schema).unwrap().shortest() <= most);
+    }
+    for schema in [referring(60, twice, &last), referring(60, field, &last)] {
+        let error = bench.grammar(&schema).err().unwrap();
+        assert!(error.contains("references multiply"), "{error}");
+    }
+    let endless = json!({ "type": "object", "properties": { "a": { "allOf": [{ "$ref": "#" }, { "$ref": "#" }] }, "b": {}, "c": {} },
+        "minProperties": u64::MAX, "additionalProperties": false });
+    let error = bench.grammar(&endless).err().unwrap();
+    assert_eq!(
+        error,
+        "no valid reply was found (searched because no grammar enforces /properties/a/allOf, /minProperties)"
+    );
+}
+
 /// Found by random schemas, round 1003929.
 #[test]
 fn only_an_object_can_lack_a_required_key() {

@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use schema_check::{InvalidSchema, Schema};
+use schema_check::{InvalidSchema, MAX_VISITS, Schema, Violations};
 use serde_json::{Map, Value};
 
 use super::Prepared;
@@ -13,7 +13,7 @@ use super::keys::{self, OpenKey};
 pub(crate) struct Check {
     /// Absent if the grammar enforces every keyword.
     validator: Option<Schema>,
-    /// The keywords that the grammar does not enforce.
+    /// What the grammar does not enforce, for errors.
     keywords: String,
     has_unique_keys: bool,
     /// Scalar values that the schema mentions, as JSON, and patterns that are texts: what a keyword requires is often one of
@@ -37,7 +37,7 @@ impl Check {
             beside(&prepared.unchecked, schema).for_each(|part| collect_literals(part, &mut literals));
             collect_literals(schema, &mut literals);
         }
-        Ok(Some(Check { validator, keywords: prepared.unchecked.join(", "), has_unique_keys, literals }))
+        Ok(Some(Check { validator, keywords: listed(&prepared.unchecked), has_unique_keys, literals }))
     }
 
     /// True if keywords of the schema are validated.
@@ -45,17 +45,25 @@ impl Check {
         self.validator.is_some()
     }
 
-    /// The keywords that are validated and not enforced by the grammar.
+    /// What is validated and not enforced by the grammar, for errors.
     pub fn keywords(&self) -> &str {
         &self.keywords
     }
 
-    /// A measure of what is wrong with a complete text; 0 if it is valid.
-    pub fn violations(&self, text: &[u8]) -> usize {
+    /// True if a text cannot be validated, because its schema's references multiply.
+    pub fn is_too_much_work(&self, text: &[u8]) -> bool {
+        self.violations(text).visits >= MAX_VISITS
+    }
+
+    /// A measure of what is wrong with a complete text (0 if it is valid), and of the work of finding it.
+    pub fn violations(&self, text: &[u8]) -> Violations {
         let repeated = if self.has_unique_keys { keys::repeated(text) } else { 0 };
-        let Some(validator) = &self.validator else { return repeated };
-        let Ok(value) = serde_json::from_slice::<Value>(text) else { return UNREADABLE };
-        repeated + validator.violations(&value)
+        let Some(validator) = &self.validator else { return Violations { count: repeated, visits: 1 } };
+        let Ok(value) = serde_json::from_slice::<Value>(text) else {
+            return Violations { count: UNREADABLE, visits: 1 };
+        };
+        let found = validator.violations(&value);
+        Violations { count: repeated + found.count, ..found }
     }
 
     /// The key in which a text ends, if it must not repeat another.
@@ -63,6 +71,18 @@ impl Check {
         if self.has_unique_keys { OpenKey::of(text) } else { None }
     }
 }
+
+/// The first of these keywords; unique keys if there are none.
+fn listed(keywords: &[String]) -> String {
+    match keywords.get(..MAX_LISTED) {
+        _ if keywords.is_empty() => "unique keys".to_owned(),
+        Some(first) if keywords.len() > MAX_LISTED => format!("{} and others", first.join(", ")),
+        _ => keywords.join(", "),
+    }
+}
+
+/// Maximum number of keywords that an error lists.
+const MAX_LISTED: usize = 5;
 
 /// Why a schema is not one, without its text, which may be long.
 fn invalid(InvalidSchema { location, masked, .. }: &InvalidSchema) -> String {
@@ -189,7 +209,7 @@ mod tests {
         for (text, want) in
             [(r#"{"a":[1,2]}"#, 0), (r#"{"a":[1,1,2,2]}"#, 2), (r#"{"a":1,"a":1}"#, 1), ("[1e999]", UNREADABLE)]
         {
-            assert_eq!(check.violations(text.as_bytes()), want, "{text}");
+            assert_eq!(check.violations(text.as_bytes()).count, want, "{text}");
         }
     }
 

@@ -66,6 +66,9 @@ impl<'a> References<'a> {
         if let Some(name) = self.names.get(&target.keys) {
             return Ok(format!("#/$defs/{name}"));
         }
+        if self.names.len() == MAX_TARGETS {
+            return Err(format!("a schema may refer to at most {MAX_TARGETS} others"));
+        }
         let last = target.keys.last().map_or("", String::as_str);
         let plain: String = last.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '_' || *c == '-').collect();
         let taken = |name: &String| self.names.values().any(|known| known == name);
@@ -99,6 +102,9 @@ impl<'a> References<'a> {
         lookup(self.root, &target.keys).map(|_| target)
     }
 }
+
+/// Maximum number of schemas that references lead to: compilation recurses into each, on a stack of limited size.
+const MAX_TARGETS: usize = 4_096;
 
 /// The location of these fields; `$id` may change the base address.
 pub(super) fn location_of(place: &Location, fields: &Map<String, Value>) -> Location {
