@@ -17,7 +17,7 @@ use toktrie::TokEnv;
 use crate::completion::Closer;
 use crate::grammar::Grammar;
 use crate::quote::{self, quotes};
-use crate::schema::{self, Check, Extent, Prepared};
+use crate::schema::{self, Check, Prepared};
 use crate::token_env::TokenEnv;
 use crate::whitespace::Whitespace;
 
@@ -110,12 +110,12 @@ impl Grammars {
     /// The grammar of as much of a schema as can be enforced.
     fn compile_prepared(&self, schema: &Value) -> Result<(Prepared, Grammar), String> {
         let mut first = None;
-        for extent in [Extent::Full, Extent::PlainPatterns, Extent::Reduced] {
-            let mut prepared = schema::prepare(schema, extent)?;
-            let mut compiled = self.compile(guided(&prepared.schema, false));
+        for extent in schema::extents(schema) {
+            let mut prepared = schema::prepare(schema, *extent)?;
+            let mut compiled = self.compile_guided(&prepared.schema, false);
             // Perhaps because of a `oneOf`, which is enforced only if its alternatives are plainly disjoint.
             if compiled.is_err() && !prepared.alternatives.is_empty() {
-                compiled = self.compile(guided(&prepared.schema, true));
+                compiled = self.compile_guided(&prepared.schema, true);
                 prepared.unchecked.append(&mut prepared.alternatives);
             }
             match compiled {
@@ -141,13 +141,19 @@ impl Grammars {
                 if let Some(definitions) = definitions {
                     alone.insert("$defs".into(), definitions.clone());
                 }
-                if let Err(cause) = self.compile(guided(&Value::Object(alone), true)) {
+                if let Err(cause) = self.compile_guided(&Value::Object(alone), true) {
                     (place, error, here) = (place + &path, cause, child);
                     continue 'inward;
                 }
             }
             return if place.is_empty() { error } else { format!("{place}: {error}") };
         }
+    }
+
+    /// The grammar of a rewritten schema; `coerced` lets several alternatives of a `oneOf` match.
+    fn compile_guided(&self, schema: &Value, coerced: bool) -> Result<Grammar, String> {
+        schema::check_intersections(schema)?;
+        self.compile(guided(schema, coerced))
     }
 
     fn compile(&self, top: TopLevelGrammar) -> Result<Grammar, String> {

@@ -9,6 +9,7 @@ mod check;
 mod equivalents;
 mod extent;
 mod formats;
+mod intersections;
 mod keys;
 mod patterns;
 mod references;
@@ -20,8 +21,9 @@ use equivalents::{
     at_least_one, beyond_complement, complement, has_one_item_at_most, names, names_are_required, whole,
     without_negative_zero,
 };
-pub(crate) use extent::Extent;
+pub(crate) use extent::{Extent, extents};
 use extent::{has_irregular_names, is_huge, is_irregular};
+pub(crate) use intersections::check_intersections;
 use references::{Location, References, location_of};
 
 /// A schema that is ready to compile.

@@ -464,6 +464,19 @@ fn a_format_without_a_valid_reply_is_refused() {
     assert!(refused(json!({ "const": 1, "not": { "minimum": 0 } })).contains("/not"));
 }
 
+#[test]
+fn many_patterns_are_compiled_or_refused_in_seconds() {
+    let bench = Bench::new();
+    let all: Value = (0..40).map(|at| json!({ "pattern": format!("word{at}") })).collect();
+    let error = bench.grammar(&json!({ "type": "string", "allOf": all })).err().unwrap();
+    assert_eq!(error, "more than 12 patterns apply to the same text");
+    let named = |number: i32| -> serde_json::Map<String, Value> {
+        (0..number).map(|at| (format!("^word{at}$"), json!({ "const": at }))).collect()
+    };
+    let many = json!({ "type": "object", "patternProperties": named(600), "additionalProperties": false });
+    assert_eq!(bench.shortest(&many), "{}");
+}
+
 /// Schemas of which each refers to the next, `number` in all.
 fn referring(number: usize, refer: impl Fn(&Value) -> Value, last: &Value) -> Value {
     let refers = |at: usize| refer(&json!({ "$ref": format!("#/$defs/{}", at + 1) }));

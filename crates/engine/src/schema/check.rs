@@ -178,7 +178,7 @@ const OBJECT_KEYWORDS: [&str; 5] =
     ["properties", "patternProperties", "additionalProperties", "required", "minProperties"];
 
 /// The schemas directly within a rewritten schema, its definitions apart.
-fn children(fields: &Map<String, Value>) -> impl Iterator<Item = &Value> {
+pub(super) fn children(fields: &Map<String, Value>) -> impl Iterator<Item = &Value> {
     fields.iter().flat_map(|(key, value)| -> Box<dyn Iterator<Item = &Value>> {
         match (key.as_str(), value) {
             ("properties" | "patternProperties", Value::Object(named)) => Box::new(named.values()),

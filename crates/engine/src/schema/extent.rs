@@ -14,6 +14,28 @@ pub(crate) enum Extent {
     Reduced,
 }
 
+/// The extents that are tried for a schema, the largest first.
+pub(crate) fn extents(schema: &Value) -> &'static [Extent] {
+    let all = &[Extent::Full, Extent::PlainPatterns, Extent::Reduced];
+    if pairs(schema) > MAX_PAIRS { &all[1..] } else { all }
+}
+
+/// Maximum pairs of patterns of keys that llguidance compares, each for about half a millisecond.
+const MAX_PAIRS: usize = 2_000;
+
+/// Pairs of patterns of keys in a schema.
+fn pairs(schema: &Value) -> usize {
+    let (own, children): (usize, usize) = match schema {
+        Value::Object(fields) => {
+            let patterns = fields.get("patternProperties").and_then(Value::as_object).map_or(0, Map::len);
+            (patterns * patterns.saturating_sub(1) / 2, fields.values().map(pairs).sum())
+        }
+        Value::Array(values) => (0, values.iter().map(pairs).sum()),
+        _ => (0, 0),
+    };
+    own + children
+}
+
 /// True if a pattern has what regular expressions in the strict sense have not: assertions, and beyond the full extent
 /// also back references and anchors elsewhere than at its ends.
 pub(crate) fn is_irregular(pattern: &Value, extent: Extent) -> bool {
