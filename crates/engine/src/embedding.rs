@@ -58,7 +58,8 @@ impl EmbeddingQueue {
         self.jobs.is_empty()
     }
 
-    /// Works on the oldest job: for one pass, or until a deadline and at least for half a layer.
+    /// Works on the next job: for one pass, or until a deadline and at least for half a layer. Jobs take turns after every pass, so
+    /// that a small one does not wait for all of a large one.
     pub fn step(&mut self, until: Option<Instant>) {
         let Some(mut running) = self.jobs.pop_front() else { return };
         if running.job.reply.is_closed() {
@@ -68,7 +69,9 @@ impl EmbeddingQueue {
             Ok(()) if running.pass.is_none() && running.job.sequences.is_empty() => {
                 let _ = running.job.reply.send(Ok(running.vectors));
             }
-            Ok(()) => self.jobs.push_front(running),
+            // Other passes wait until this one is complete.
+            Ok(()) if running.pass.is_some() => self.jobs.push_front(running),
+            Ok(()) => self.jobs.push_back(running),
             Err(reason) => {
                 let _ = running.job.reply.send(Err(CallError::Failed { step: "embed", reason }));
             }
@@ -119,4 +122,61 @@ fn next_sequences(waiting: &mut VecDeque<Vec<u32>>, most_tokens: usize) -> Vec<V
         taken.push(sequence);
     }
     taken
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use candle_core::Device;
+    use models::{Encoder, Spec, Weights};
+
+    use super::*;
+
+    /// A tiny encoder with random weights, whose passes are complete or yield after each half layer.
+    fn queue() -> EmbeddingQueue {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/encoder/bert");
+        let config = serde_json::from_slice(&std::fs::read(folder.join("config.json")).unwrap()).unwrap();
+        let Spec::Encoder(spec) = Spec::from_config(&config).unwrap() else { panic!("it is an encoder") };
+        let network = Encoder::load(&spec, &Weights::open_folder(&folder).unwrap(), &Device::Cpu).unwrap();
+        let parts = EncoderParts { network: Box::new(network), pooling: Pooling::Mean, heads: None, specials: vec![] };
+        EmbeddingQueue::new(parts)
+    }
+
+    type Reply = oneshot::Receiver<Result<Vec<Embedding>, CallError>>;
+
+    /// A job of texts of 32 tokens.
+    fn job(texts: usize) -> (EmbeddingJob, Reply) {
+        let sequences = (0..texts).map(|text| (0..32).map(|at| (text + at) as u32 % 90 + 1).collect()).collect();
+        let (reply, receiver) = oneshot::channel();
+        (EmbeddingJob { sequences, heads: calls::Heads::Dense, reply }, receiver)
+    }
+
+    #[test]
+    fn jobs_take_turns_and_a_small_one_does_not_wait_for_all_of_a_large_one() {
+        for until in [None, Some(Instant::now())] {
+            let (mut queue, per_pass) = (queue(), if until.is_some() { SHORT_PASS_TOKENS } else { PASS_TOKENS } / 32);
+            let [(large, mut large_reply), (small, mut small_reply)] = [4 * per_pass, per_pass].map(job);
+            queue.push(large);
+            queue.step(until);
+            queue.push(small);
+            let mut passes = 0;
+            while small_reply.try_recv().is_err() {
+                passes += usize::from(queue.jobs.iter().all(|running| running.pass.is_none()));
+                queue.step(until);
+            }
+            assert!(large_reply.try_recv().is_err() && passes <= 2, "{passes} passes");
+            while !queue.is_idle() {
+                queue.step(until);
+            }
+            let vectors = large_reply.try_recv().unwrap().unwrap();
+            let mut alone = self::queue();
+            let (large, mut reply) = job(4 * per_pass);
+            alone.push(large);
+            while !alone.is_idle() {
+                alone.step(None);
+            }
+            assert_eq!(reply.try_recv().unwrap().unwrap(), vectors);
+        }
+    }
 }

@@ -303,22 +303,25 @@ impl Generation {
         Ok(token)
     }
 
-    /// Sends the reply after its end.
-    pub fn answer(mut self, finish: Finish, usage: Usage, model: &str) {
+    /// Completes the text and streams the rest of it. A possible beginning of a stop string was held back and is not one.
+    pub fn complete(&mut self) {
+        self.text.complete();
+        let text = self.stops.show_rest(self.text.so_far());
+        let logprobs = self.logprobs.get(self.streamed_logprobs..).unwrap_or_default();
+        if let Some(on_text) = self.on_text.as_ref().filter(|_| !text.is_empty() || !logprobs.is_empty()) {
+            on_text.send_piece(Piece::Text(text, logprobs));
+        }
+    }
+
+    /// Sends the reply after its end; its text is complete.
+    pub fn answer(self, finish: Finish, usage: Usage, model: &str) {
         let seconds = self.submitted.elapsed().as_secs_f64();
         let usage = Usage { calls: 1, seconds, output_tokens: self.written_tokens(), ..usage };
         let diverged = self.rendered.segments.divergence(usage.cached_tokens);
-        let mut text = self.text.finish();
-        let shown = self.stops.shown_bytes();
-        if self.stops.show(&text).1 {
-            text.truncate(shown);
-        }
-        let rest = self.logprobs.get(self.streamed_logprobs..).unwrap_or_default();
-        if let Some(on_text) = self.on_text.as_ref().filter(|_| shown < text.len() || !rest.is_empty()) {
-            // A possible beginning of a stop string was held back and is not one.
-            on_text.send_piece(Piece::Text(text.get(shown..).unwrap_or_default(), rest));
-        }
+        let text = self.text.so_far()[..self.stops.shown_bytes()].to_owned();
         let stopped_by = self.stops.found().map(str::to_owned);
+        // A stop string may end with the limit.
+        let finish = if stopped_by.is_some() { Finish::Stop } else { finish };
         let (logprobs, rendered, model) = (self.logprobs, self.rendered.text.clone(), model.to_owned());
         let thought = self.thought.map(Thought::finish);
         let tool_calls = Vec::new();

@@ -60,8 +60,8 @@ pub(crate) struct StepLimits {
 /// The result of a forward pass.
 enum Ran {
     Whole(Vec<Outcome>),
-    /// A page could not be copied, and nothing ran.
-    NotCopied(String),
+    /// Pages of these sequences could not be copied, and nothing ran.
+    NotCopied(Vec<(SequenceId, String)>),
     Failed(String),
 }
 
@@ -230,8 +230,9 @@ impl ModelRunner {
         if work.is_empty() {
             return Ran::Whole(Vec::new());
         }
-        if let Err(reason) = catch_panic(|| self.copy_pages(copies)) {
-            return Ran::NotCopied(reason);
+        let failed = self.copy_pages(copies);
+        if !failed.is_empty() {
+            return Ran::NotCopied(failed);
         }
         let started = Instant::now();
         let wanted = self.wanted(work);
@@ -251,10 +252,10 @@ impl ModelRunner {
                     self.take(&work[index], rows, max_draft_tokens);
                 }
             }
-            // Sequences that depend on a failed copy cannot continue, and the scheduler counts the copy as done.
-            Ran::NotCopied(reason) => {
-                let ids: Vec<SequenceId> = self.generations.keys().chain(self.scorings.keys()).copied().collect();
-                ids.into_iter().for_each(|id| self.fail(id, reason.clone()));
+            // The scheduler counts a failed copy as done, so its sequence cannot continue. The others run in the next step.
+            Ran::NotCopied(failed) => {
+                work.iter().for_each(|work| self.scheduler.abandon(work));
+                failed.into_iter().for_each(|(id, reason)| self.fail(id, reason));
             }
             Ran::Failed(reason) if work.len() == 1 => self.give_up(work, 0, reason),
             Ran::Failed(_) => self.one_by_one(work),
@@ -298,8 +299,13 @@ impl ModelRunner {
         self.generations.values().any(Generation::is_streaming)
     }
 
-    fn copy_pages(&self, copies: &[PageCopy]) -> models::Result<()> {
-        copies.iter().try_for_each(|copy| self.cache.copy_page(copy.from.0 as usize, copy.to.0 as usize))
+    /// Copies pages; returns the sequences whose pages could not be copied, and why.
+    fn copy_pages(&self, copies: &[PageCopy]) -> Vec<(SequenceId, String)> {
+        let copy = |copy: &PageCopy| {
+            let copied = catch_panic(|| self.cache.copy_page(copy.from.0 as usize, copy.to.0 as usize));
+            copied.err().map(|reason| (copy.sequence, reason))
+        };
+        copies.iter().filter_map(copy).collect()
     }
 
     /// Samples the next token of a sequence, and one more for each accepted draft token.
@@ -366,6 +372,14 @@ impl ModelRunner {
     }
 
     fn end(&mut self, id: SequenceId, finish: Finish) {
+        let complete = |generation: &mut Generation| {
+            generation.complete();
+            Ok::<_, String>(())
+        };
+        let generation = self.generations.get_mut(&id);
+        if let Err(reason) = generation.map_or(Ok(()), |generation| catch_panic(|| complete(generation))) {
+            return self.fail(id, reason);
+        }
         let usage = self.scheduler.usage(id);
         self.scheduler.finish(id);
         if let (Some(generation), Some(usage)) = (self.generations.remove(&id), usage) {

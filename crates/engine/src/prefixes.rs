@@ -8,6 +8,7 @@ use models::ModelError;
 use scheduler::{Namespace, PinId};
 use tokio::sync::oneshot;
 
+use crate::catch_panic::with_causes;
 use crate::engine::Engine;
 use crate::frontend::ModelFrontend;
 use crate::message::Message;
@@ -116,7 +117,7 @@ impl Variant<'_> {
 fn note(kept: &mut Kept, outcome: Result<usize, SnapshotError>) {
     match outcome {
         Ok(tokens) => kept.tokens += tokens,
-        Err(error) => kept.refused.push(error.to_string()),
+        Err(error) => kept.refused.push(with_causes(&error)),
     }
 }
 

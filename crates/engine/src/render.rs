@@ -65,14 +65,14 @@ impl ModelFrontend {
         let messages: Vec<_> = turns.iter().map(calls::Message::for_template).collect();
         let text = self.template.render_chat(&messages, options).map_err(refused)?;
         let contents = contents::find(&self.template, &text, &turns, options);
-        let mut plain: Vec<Range<usize>> = contents.iter().flatten().cloned().collect();
+        let mut plain: Vec<Range<usize>> = contents.texts.iter().flatten().chain(&contents.thoughts).cloned().collect();
         plain.extend(tool_syntax::quoted_specials(&prompt, &text, &self.tokenizer));
         let text = if thinks { with_open_thought(text) } else { text };
         plain.extend(written.plain_after(text.len()));
         plain.sort_by_key(|range| range.start);
         let text = text + &written.text;
         let tokens = self.tokenizer.encode_prompt(&text, &plain).map_err(failed)?;
-        let segments = Segments::find(&prompt, &contents, &tokens, &self.tokenizer);
+        let segments = Segments::find(&prompt, &contents.texts, &tokens, &self.tokenizer);
         Ok(Rendered { text, tokens, segments })
     }
 

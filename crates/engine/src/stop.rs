@@ -27,6 +27,15 @@ impl Stops {
         (&new[..end], stop.is_some())
     }
 
+    /// What can still be streamed of a text that is complete: all of it, or up to a stop string.
+    pub fn show_rest<'a>(&mut self, text: &'a str) -> &'a str {
+        let start = self.shown_bytes;
+        if !self.show(text).1 {
+            self.shown_bytes = text.len();
+        }
+        &text[start..self.shown_bytes]
+    }
+
     /// The stop string that was found, if one was.
     pub fn found(&self) -> Option<&str> {
         self.found.map(|index| self.strings[index].as_str())
@@ -67,6 +76,23 @@ mod tests {
     fn the_first_stop_string_of_the_text_is_known() {
         let mut watch = Stops::new(["c", "bc", "b"].map(str::to_owned).to_vec());
         assert_eq!((watch.show("abc"), watch.found()), (("a", true), Some("bc")));
+    }
+
+    #[test]
+    fn the_rest_of_a_complete_text_ends_before_a_stop_string() {
+        let check = |stops: [&str; 2], text: &str, whole: &str, rest: &str, found: Option<&str>| {
+            let mut watch = Stops::new(stops.map(str::to_owned).to_vec());
+            assert_eq!(watch.show(text), ("x", false));
+            assert_eq!((watch.show_rest(whole), watch.found()), (rest, found), "{stops:?}");
+            assert_eq!(watch.shown_bytes(), 1 + rest.len());
+        };
+        check(["ab!", "q"], "xab", "xab", "ab", None);
+        // The last character was incomplete.
+        check(["ab!", "b\u{fffd}"], "xab", "xab\u{fffd}", "a", Some("b\u{fffd}"));
+        check(["ab!", "\u{fffd}"], "xab", "xab\u{fffd}", "ab", Some("\u{fffd}"));
+        check(["ab!", "ab\u{fffd}"], "xab", "xab\u{fffd}", "", Some("ab\u{fffd}"));
+        let mut stopped = Stops::new(vec!["b".into()]);
+        assert_eq!((stopped.show("ab"), stopped.show_rest("abc")), (("a", true), ""));
     }
 
     #[test]

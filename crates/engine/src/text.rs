@@ -36,11 +36,17 @@ impl TextStream {
         &self.text
     }
 
-    /// The whole text; an incomplete character at the end becomes U+FFFD.
-    pub fn finish(mut self) -> String {
+    /// Ends the text: an incomplete character becomes U+FFFD.
+    pub fn complete(&mut self) {
         if !self.pending.is_empty() {
+            self.pending.clear();
             self.text.push(char::REPLACEMENT_CHARACTER);
         }
+    }
+
+    /// The whole text, completed.
+    pub fn finish(mut self) -> String {
+        self.complete();
         self.text
     }
 }

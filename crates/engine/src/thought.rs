@@ -115,6 +115,7 @@ impl Thought {
             State::Open => {
                 self.left = self.left.saturating_sub(1);
                 let Some(closing) = self.closing(token, bytes) else { return false };
+                self.text.complete();
                 self.state = closing;
                 true
             }
@@ -225,6 +226,14 @@ mod tests {
             assert_eq!(taken, budget - CUT.len());
             assert_eq!(thought, text[..taken].trim());
         }
+    }
+
+    #[test]
+    fn a_character_that_the_budget_cuts_is_streamed_as_it_is_replied() {
+        let text: String = ('À'..='ÿ').collect();
+        let least = CUT.len() + 1;
+        assert_eq!(think(&text, least + 3).2, "ÀÁ");
+        assert_eq!(think(&text, least + 4).2, "ÀÁ\u{fffd}");
     }
 
     #[test]

@@ -229,8 +229,7 @@ impl Steps<'_> {
     fn add(&mut self, next: Reply) {
         let Some(reply) = &mut self.reply else {
             if let Some(thought) = &next.thought {
-                let thought = format!("{thought}\n{CLOSE}\n\n");
-                self.written.think(&thought);
+                self.written.think(thought, &format!("\n{CLOSE}\n\n"));
             }
             self.reply = Some(next);
             return;

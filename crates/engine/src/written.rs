@@ -10,7 +10,7 @@ pub(crate) struct Written {
     plain: Vec<Range<usize>>,
     /// It began with a thought.
     pub thinks: bool,
-    /// Bytes of that thought.
+    /// Bytes of that thought and its closing.
     thought_bytes: usize,
 }
 
@@ -31,12 +31,14 @@ impl Written {
         self.plain.iter().map(move |range| range.start + bytes..range.end + bytes)
     }
 
-    /// Puts a thought before everything else.
-    pub fn think(&mut self, thought: &str) {
-        self.text.insert_str(0, thought);
-        self.plain.iter_mut().for_each(|range| *range = range.start + thought.len()..range.end + thought.len());
+    /// Puts a thought and its closing before everything else.
+    pub fn think(&mut self, thought: &str, closing: &str) {
+        let bytes = thought.len() + closing.len();
+        self.text.insert_str(0, &[thought, closing].concat());
+        self.plain.iter_mut().for_each(|range| *range = range.start + bytes..range.end + bytes);
+        self.plain.insert(0, 0..thought.len());
         self.thinks = true;
-        self.thought_bytes += thought.len();
+        self.thought_bytes += bytes;
     }
 
     /// What is written behind the thought.
@@ -59,9 +61,11 @@ mod tests {
         let mut written = Written::default();
         written.said("It is");
         assert_eq!(written.answer(), "It is");
-        written.think("Let me see.\n</think>\n\n");
+        written.think("Let me see.", "\n</think>\n\n");
         written.syntax("<tool_call>");
         assert_eq!(written.answer(), "It is<tool_call>");
         assert_eq!(written.text, "Let me see.\n</think>\n\nIt is<tool_call>");
+        let plain: Vec<&str> = written.plain_after(0).map(|range| &written.text[range]).collect();
+        assert_eq!(plain, ["Let me see.", "It is"], "not the markers");
     }
 }

@@ -10,7 +10,8 @@ use calls::{Agent, Call, CallError, Caller, Finish, Limits, OnText, Prompt, Stab
 use candle_core::{Device, Tensor};
 use engine::{Config, Engine, Models};
 use futures_util::future::join_all;
-use models::LanguageModel;
+use models::adapter::Adapter;
+use models::{AdaptedRows, Batch, DecoderNetwork, DecoderSpec, KvCache, KvPrecision, LanguageModel, Output};
 
 /// The letter whose embedding is NaN; each byte is a token of that number in the golden tokenizer's order.
 const POISON: char = '~';
@@ -156,6 +157,64 @@ fn a_caller_that_panics_ends_its_own_request() {
     assert!(reason.contains("the reader fell over"), "{reason}");
     assert_eq!(healthy.unwrap().text, alone);
     assert_eq!(run(engine.call(ask("The sea is wide"))).unwrap().text, alone);
+}
+
+/// A network whose engine has a KV cache of one page, so that no page can be copied; it computes with another cache.
+#[derive(Debug)]
+struct Uncopied {
+    network: Box<dyn DecoderNetwork>,
+    cache: KvCache,
+}
+
+impl DecoderNetwork for Uncopied {
+    fn spec(&self) -> &DecoderSpec {
+        self.network.spec()
+    }
+
+    fn on_gpu(&self) -> bool {
+        self.network.on_gpu()
+    }
+
+    fn arithmetic(&self) -> String {
+        self.network.arithmetic()
+    }
+
+    fn takes_kv(&self, precision: KvPrecision) -> bool {
+        self.network.takes_kv(precision)
+    }
+
+    fn kv_cache(&self, _: usize, precision: KvPrecision) -> models::Result<KvCache> {
+        self.network.kv_cache(1, precision)
+    }
+
+    fn adapt(&mut self, adapter: &Adapter) -> models::Result<usize> {
+        self.network.adapt(adapter)
+    }
+
+    fn forward_adapted(&self, batch: Batch<'_>, adapted: &[AdaptedRows], _: &KvCache) -> models::Result<Output> {
+        self.network.forward_adapted(batch, adapted, &self.cache)
+    }
+}
+
+#[test]
+fn a_page_that_cannot_be_copied_ends_the_requests_that_need_it_only() {
+    let config = Config { kv_tokens: 4096, max_running: 2, ..Config::default() };
+    let folder = poisoned("uncopied");
+    let model = LanguageModel::load(&folder, &Device::Cpu).unwrap();
+    let cache = model.network.kv_cache(config.kv_tokens / models::PAGE_TOKENS, config.kv_precision).unwrap();
+    let model = LanguageModel { network: Box::new(Uncopied { network: model.network, cache }), ..model };
+    let models = Models { language: vec![("tiny".into(), model)], agents: HashMap::new(), embedder: None };
+    let uncopied = Engine::start(models, config).unwrap();
+    // Tenants have no pages in common, so that the first call of each copies none.
+    let of = |tenant, text: &str| Call { tenant: calls::TenantId::new(tenant), ..ask(text) };
+    let reply = run(uncopied.call(of(1, "The sea is wide"))).unwrap();
+    let calls = [of(2, "The sea is wide"), of(1, "The sea is deep"), of(3, "The sea is wide")];
+    let replies = run(join_all(calls.map(|call| uncopied.call(call))));
+    let [running, copying, waiting] = &replies[..] else { panic!() };
+    let Err(CallError::Failed { reason, .. }) = copying else { panic!("{copying:?}") };
+    assert!(reason.starts_with("computation failed: shape mismatch"), "{reason}");
+    assert_eq!([running, waiting].map(|reply| reply.as_ref().unwrap().text.clone()), [&*reply.text; 2]);
+    assert_eq!(run(uncopied.call(of(4, "The sea is wide"))).unwrap().text, reply.text);
 }
 
 #[test]

@@ -5,10 +5,13 @@ mod tiny;
 
 use std::sync::{Arc, Mutex};
 
-use calls::{Call, CallError, Caller, Limits, OnText, OutputFormat, Reply, Sampling, schema};
+use calls::{
+    Agent, Call, CallError, Caller, Limits, OnText, OutputFormat, Prompt, Reply, Role, Sampling, Stability, Turn,
+    schema,
+};
 use engine::{Config, Engine};
 use serde_json::Value;
-use tiny::{ask, model, run, start};
+use tiny::{ask, model, model_with, run, start};
 
 const BUDGET: usize = 80;
 
@@ -136,4 +139,18 @@ fn thought_and_answer_both_have_room_or_the_call_is_refused() {
     assert_eq!((max_output_tokens, context_tokens), (280, 256));
     let refused = run(engine.call(thinks(3, 1))).unwrap_err();
     assert!(matches!(&refused, CallError::Sampling { reason, .. } if reason.contains("3 are allowed")), "{refused}");
+}
+
+#[test]
+fn names_of_special_tokens_in_earlier_thoughts_are_plain_text() {
+    let template = "{% for m in messages %}<|im_start|>{{ m.role }}\n{% if m.reasoning_content %}<think>\n\
+        {{ m.reasoning_content }}\n</think>\n\n{% endif %}{{ m.content }}<|im_end|>\n{% endfor %}";
+    let engine = start(model_with("earlier-thoughts", template, |tokenizer| tokenizer), Config::default());
+    let ends = |thought: &str| {
+        let turn = Turn { thought: Some(thought.into()), ..Turn::default() };
+        let prompt = Prompt::new().user(Stability::Volatile, "Go").turn(Role::Assistant, "So.", turn);
+        let ids = engine.prompt_ids(&Call::new(Agent::Responder, "test", prompt, 9)).unwrap();
+        ids.iter().filter(|id| **id == 258).count()
+    };
+    assert_eq!((ends("x"), ends("<|im_end|>")), (2, 2));
 }

@@ -64,7 +64,7 @@ impl Scheduler {
         for index in known..prompt.len().div_ceil(PAGE_TOKENS) {
             let page = self.take_page();
             if let (true, Some((from, common))) = (index == known, copied) {
-                copies.push(PageCopy { from, to: page });
+                copies.push(PageCopy { sequence: request.id, from, to: page });
                 ready_tokens = known * PAGE_TOKENS + common;
             }
             let tokens = &prompt[index * PAGE_TOKENS..prompt.len().min((index + 1) * PAGE_TOKENS)];

@@ -38,9 +38,12 @@ pub struct Step {
     pub work: Vec<Work>,
 }
 
-/// Contents of one page to be copied to another.
+/// Contents of one page to be copied to another. The copy counts as done: if it fails, its sequence must be
+/// [finished](Scheduler::finish) and the step [abandoned](Scheduler::abandon).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PageCopy {
+    /// The sequence that continues the copied tokens.
+    pub sequence: SequenceId,
     pub from: PageId,
     pub to: PageId,
 }

@@ -160,8 +160,15 @@ fn live(seed: u64, operations: usize) {
             }
             4 => {
                 let step = scheduler.step(1 + random.below(200));
+                // The forward pass fails, or a copy before it.
+                let failed = step.copies.first().filter(|_| random.below(2) == 0);
                 device.fail(&step);
                 step.work.iter().for_each(|work| scheduler.abandon(work));
+                if let Some(copy) = failed {
+                    device.slots[copy.to.0 as usize] = [0; PAGE_TOKENS];
+                    scheduler.finish(copy.sequence);
+                    expected.remove(&copy.sequence);
+                }
             }
             5 => match random.below(4) {
                 0 => scheduler.close_workflow(WorkflowId(random.below(3) as u64)),

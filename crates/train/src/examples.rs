@@ -4,7 +4,7 @@ use std::io::BufRead;
 use std::ops::Range;
 use std::path::Path;
 
-use models::{ChatTemplate, Tokenizer};
+use models::{ChatOptions, ChatTemplate, Tokenizer};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -177,8 +177,11 @@ impl Reader<'_> {
                 {
                     return Err(format!("a turn holds the special token `{}`", String::from_utf8_lossy(name)));
                 }
-                let prompt = self.template.render(before).map_err(|error| error.to_string())?;
-                let whole = self.template.render_with(messages, None, false).map_err(|error| error.to_string())?;
+                // As the engine renders the prompt of a call without a thought.
+                let options = ChatOptions { thinks: Some(false), ..ChatOptions::default() };
+                let opened = ChatOptions { opens_turn: true, ..options };
+                let prompt = self.template.render_chat(before, opened).map_err(|error| error.to_string())?;
+                let whole = self.template.render_chat(messages, options).map_err(|error| error.to_string())?;
                 if !whole.starts_with(&prompt) || !whole[prompt.len()..].starts_with(last.content.trim()) {
                     return Err("the chat template does not continue the prompt with the answer".into());
                 }

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use calls::{Prompt, Stability};
+use calls::{Prompt, Role, Turn};
 use models::adapter::Adapter;
 use portable::Lora;
 use random::Random;
@@ -100,12 +100,16 @@ impl Reader<'_> {
     }
 }
 
+/// The prompt of these messages, each of which is a turn.
 fn prompt(messages: &[Message]) -> std::result::Result<Prompt, String> {
-    messages.iter().try_fold(Prompt::new(), |prompt, message| match message.role.as_str() {
-        "system" => Ok(prompt.system(&*message.content)),
-        "user" => Ok(prompt.user(Stability::Volatile, &*message.content)),
-        "assistant" => Ok(prompt.assistant(&*message.content)),
-        role => Err(format!("reinforcement knows no role `{role}`")),
+    messages.iter().try_fold(Prompt::new(), |prompt, Message { role, content }| {
+        let role = match role.as_str() {
+            "system" => Role::System,
+            "user" => Role::User,
+            "assistant" => Role::Assistant,
+            role => return Err(format!("reinforcement knows no role `{role}`")),
+        };
+        Ok(prompt.turn(role, content, Turn::default()))
     })
 }
 

@@ -16,6 +16,10 @@ use crate::optimiser::Parameter;
 /// The file in a run's folder.
 pub const FILE: &str = "state.safetensors";
 
+/// The entries of its metadata; older checkpoints have no digest.
+const POSITION: &str = "position";
+const DIGEST: &str = "digest";
+
 /// The position of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Position {
@@ -41,10 +45,8 @@ pub fn save(folder: &Path, position: &Position, parameters: &[Parameter]) -> Res
     let parts: Vec<(String, Vec<u8>)> = parameters
         .iter()
         .enumerate()
-        .flat_map(|(at, parameter)| {
-            [("value", &parameter.value), ("first", &parameter.first), ("second", &parameter.second)]
-                .map(|(name, values)| (format!("{name}.{at}"), values.iter().flat_map(|x| x.to_le_bytes()).collect()))
-        })
+        .flat_map(|(at, Parameter { value, first, second })| names(at).into_iter().zip([value, first, second]))
+        .map(|(name, values)| (name, values.iter().flat_map(|x| x.to_le_bytes()).collect()))
         .collect();
     let views = parts
         .iter()
@@ -52,12 +54,28 @@ pub fn save(folder: &Path, position: &Position, parameters: &[Parameter]) -> Res
         .collect::<std::result::Result<Vec<_>, safetensors::SafeTensorError>>()
         .map_err(|error| damaged(error.to_string()))?;
     let position = serde_json::to_string(position).map_err(|error| damaged(error.to_string()))?;
-    let metadata = HashMap::from([("position".to_owned(), position)]);
+    let digest = digest(&position, parts.iter().map(|(_, bytes)| bytes.as_slice()));
+    let metadata = HashMap::from([(POSITION.to_owned(), position), (DIGEST.to_owned(), digest)]);
     let bytes = safetensors::serialize(views, Some(metadata)).map_err(|error| damaged(error.to_string()))?;
     let beside = folder.join(format!("{FILE}.part"));
     let mut file = File::create(&beside).map_err(io(&beside))?;
     file.write_all(&bytes).and_then(|()| file.sync_all()).map_err(io(&beside))?;
     std::fs::rename(&beside, &path).map_err(io(&path))
+}
+
+/// The names of a parameter's values and moments.
+fn names(at: usize) -> [String; 3] {
+    ["value", "first", "second"].map(|name| format!("{name}.{at}"))
+}
+
+/// blake3 of a position and of the bytes of all tensors.
+fn digest<'a>(position: &str, tensors: impl IntoIterator<Item = &'a [u8]>) -> String {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(position.as_bytes());
+    for bytes in tensors {
+        hasher.update(bytes);
+    }
+    hasher.finalize().to_hex().to_string()
 }
 
 /// The time in the prompts of a run: that of its checkpoint, or now if it begins. Chat templates may write the date, so the
@@ -67,7 +85,7 @@ pub fn save(folder: &Path, position: &Position, parameters: &[Parameter]) -> Res
 /// If the checkpoint is damaged.
 pub fn time(folder: &Path) -> Result<LocalTime> {
     let Some((path, bytes)) = open(folder)? else { return Ok(LocalTime::now()) };
-    let time = position(&path, &bytes)?.time.map(|time| time.parse());
+    let time = position(&path, &metadata(&path, &bytes)?)?.time.map(|time| time.parse());
     time.unwrap_or_else(|| Ok(LocalTime::now())).map_err(|reason| TrainError::Checkpoint { path, reason })
 }
 
@@ -78,22 +96,25 @@ pub fn time(folder: &Path) -> Result<LocalTime> {
 pub fn load(folder: &Path, parameters: &[Parameter]) -> Result<Option<(Position, Vec<Parameter>)>> {
     let Some((path, bytes)) = open(folder)? else { return Ok(None) };
     let damaged = |reason: String| TrainError::Checkpoint { path: path.clone(), reason };
-    let position = position(&path, &bytes)?;
+    let metadata = metadata(&path, &bytes)?;
+    let position = position(&path, &metadata)?;
     let tensors = SafeTensors::deserialize(&bytes).map_err(|error| damaged(error.to_string()))?;
-    let values = |name: &str, at: usize, len: usize| -> Result<Vec<f32>> {
-        let name = format!("{name}.{at}");
-        let tensor = tensors.tensor(&name).map_err(|error| damaged(error.to_string()))?;
-        let values: Vec<f32> =
-            tensor.data().chunks_exact(4).map(|x| f32::from_le_bytes([x[0], x[1], x[2], x[3]])).collect();
-        if values.len() == len { Ok(values) } else { Err(damaged(format!("`{name}` has {} values", values.len()))) }
+    let names: Vec<String> = (0..parameters.len()).flat_map(names).collect();
+    let tensors = names.iter().map(|name| Ok(tensors.tensor(name)?.data()));
+    let tensors = tensors.collect::<std::result::Result<Vec<_>, safetensors::SafeTensorError>>();
+    let tensors = tensors.map_err(|error| damaged(error.to_string()))?;
+    if metadata.get(DIGEST).is_some_and(|known| *known != digest(&metadata[POSITION], tensors.iter().copied())) {
+        return Err(damaged("its digest does not match".into()));
+    }
+    let values = |at: usize, len: usize| -> Result<Vec<f32>> {
+        let (numbers, rest) = tensors[at].as_chunks::<4>();
+        let values: Vec<f32> = numbers.iter().map(|number| f32::from_le_bytes(*number)).collect();
+        let fits = values.len() == len && rest.is_empty();
+        if fits { Ok(values) } else { Err(damaged(format!("`{}` has {} values", names[at], values.len()))) }
     };
     let restored = parameters.iter().enumerate().map(|(at, parameter)| {
-        let len = parameter.value.len();
-        Ok(Parameter {
-            value: values("value", at, len)?,
-            first: values("first", at, len)?,
-            second: values("second", at, len)?,
-        })
+        let (at, len) = (3 * at, parameter.value.len());
+        Ok(Parameter { value: values(at, len)?, first: values(at + 1, len)?, second: values(at + 2, len)? })
     });
     Ok(Some((position, restored.collect::<Result<_>>()?)))
 }
@@ -110,11 +131,16 @@ fn open(folder: &Path) -> Result<Option<(PathBuf, MappedFile)>> {
     }
 }
 
-/// The position in the bytes of a checkpoint.
-fn position(path: &Path, bytes: &[u8]) -> Result<Position> {
+/// The metadata of a checkpoint.
+fn metadata(path: &Path, bytes: &[u8]) -> Result<HashMap<String, String>> {
     let damaged = |reason: String| TrainError::Checkpoint { path: path.to_owned(), reason };
-    let (_, metadata) = SafeTensors::read_metadata(bytes).map_err(|error| damaged(error.to_string()))?;
-    let position = metadata.metadata().as_ref().and_then(|metadata| metadata.get("position"));
-    let position = position.ok_or_else(|| damaged("it has no position".into()))?;
-    serde_json::from_str(position).map_err(|error| damaged(error.to_string()))
+    let (_, header) = SafeTensors::read_metadata(bytes).map_err(|error| damaged(error.to_string()))?;
+    let metadata = header.metadata().clone().filter(|metadata| metadata.contains_key(POSITION));
+    metadata.ok_or_else(|| damaged("it has no position".into()))
+}
+
+/// The position in the metadata of a checkpoint.
+fn position(path: &Path, metadata: &HashMap<String, String>) -> Result<Position> {
+    let damaged = |reason: String| TrainError::Checkpoint { path: path.to_owned(), reason };
+    serde_json::from_str(&metadata[POSITION]).map_err(|error| damaged(error.to_string()))
 }

@@ -36,12 +36,17 @@ struct Tiny {
 
 /// The golden Llama with random weights, where every byte is a token.
 fn tiny() -> Tiny {
+    tiny_with(TEMPLATE)
+}
+
+/// The same with a chat template.
+fn tiny_with(template: &str) -> Tiny {
     let golden = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/decoder/llama");
     let folder = tempfile::tempdir().unwrap();
     for name in ["config.json", "model.safetensors", "tokenizer.json"] {
         fs::copy(golden.join(name), folder.path().join(name)).unwrap();
     }
-    fs::write(folder.path().join("chat_template.jinja"), TEMPLATE).unwrap();
+    fs::write(folder.path().join("chat_template.jinja"), template).unwrap();
     let checkpoint = Checkpoint::open(folder.path(), LoadOptions::default()).unwrap();
     let network = Network::load(&checkpoint.spec, &checkpoint.weights, 256, &Device::Cpu).unwrap();
     Tiny { folder, checkpoint, network }
@@ -167,6 +172,39 @@ fn replies_of_the_engine_are_what_the_trainer_scores() {
     for sample in first.iter().flatten() {
         let ends = sample.tokens.ends_with(&[tiny.engine().turn_end]);
         assert_eq!((ends, sample.tokens.len() <= REPLY_TOKENS + usize::from(ends)), (sample.is_whole, true));
+    }
+}
+
+#[test]
+fn prompts_are_those_of_the_engine() {
+    // Qwen3's template writes an empty thought before the last answer, and after the opened turn if the model is not to think.
+    let thinks = TEMPLATE
+        .replace(
+            "{{ message.content }}",
+            "{% if loop.last and message.role == 'assistant' %}<think>\n\n</think>\n\n{% endif %}{{ message.content }}",
+        )
+        .replace(
+            "assistant\n{% endif %}",
+            "assistant\n{% if enable_thinking is false %}<think>\n\n</think>\n\n{% endif %}{% endif %}",
+        );
+    assert!(thinks.contains("loop.last") && thinks.contains("enable_thinking"));
+    let turns = [
+        ("system", ""),
+        ("user", "Where?"),
+        ("user", "And when?"),
+        ("assistant", "Here."),
+        ("user", "Now?"),
+        ("assistant", "no"),
+    ];
+    let line = json!({ "messages": turns.map(|(role, content)| json!({ "role": role, "content": content })) });
+    for template in [TEMPLATE, &thinks] {
+        let tiny = tiny_with(template);
+        let path = tiny.folder.path().join("turns.jsonl");
+        fs::write(&path, line.to_string()).unwrap();
+        let tasks = tiny.reader().tasks(&path, REPLY_TOKENS).unwrap();
+        let adapter = Lora::new(tiny.network.spec(), settings(), &Device::Cpu, || 0.3).unwrap().adapter().unwrap();
+        // The engine's prompts are compared with those of the tasks.
+        assert_eq!(tiny.engine().sample(adapter, &[&tasks.tasks[0]], 2, 7).unwrap()[0].len(), 2);
     }
 }
 

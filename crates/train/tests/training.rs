@@ -215,7 +215,24 @@ fn a_run_with_other_settings_and_a_damaged_checkpoint_are_refused() {
     let error = run(&Options { base_digest: "other".into(), ..options(folder.path(), 2) }).unwrap_err();
     let said = "belongs to another run: content of the base model differs (tiny before, other now)";
     assert!(error.to_string().ends_with(said), "{error}");
-    std::fs::write(folder.path().join(state::FILE), b"nonsense").unwrap();
+    let path = folder.path().join(state::FILE);
+    let whole = std::fs::read(&path).unwrap();
+    let step = whole.windows(10).position(|part| part == br#"\"step\":2"#).unwrap() + 9;
+    for at in [step, whole.len() / 2, whole.len() - 1] {
+        let mut flipped = whole.clone();
+        flipped[at] ^= 1;
+        std::fs::write(&path, &flipped).unwrap();
+        let error = run(&options(folder.path(), 2)).unwrap_err();
+        assert!(
+            error.to_string().ends_with("is no usable checkpoint: its digest does not match"),
+            "byte {at}: {error}"
+        );
+    }
+    std::fs::write(&path, &whole[..whole.len() - 4]).unwrap();
+    assert!(matches!(run(&options(folder.path(), 2)), Err(TrainError::Checkpoint { .. })));
+    std::fs::write(&path, &whole).unwrap();
+    assert_eq!(run(&options(folder.path(), 2)).unwrap().steps, 2);
+    std::fs::write(&path, b"nonsense").unwrap();
     assert!(matches!(run(&options(folder.path(), 2)), Err(TrainError::Checkpoint { .. })));
     assert!(matches!(state::time(folder.path()), Err(TrainError::Checkpoint { .. })));
 }

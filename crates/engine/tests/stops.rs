@@ -1,0 +1,64 @@
+//! Where replies end: stop strings, limits and what is streamed of them. Every byte is a token, and biases choose the bytes.
+
+mod tiny;
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use calls::{Call, CallError, Caller, Finish, OnText, Reply, Sampling};
+use engine::{Config, Engine};
+use models::Tokenizer;
+use tiny::{ask, model, run, start};
+
+fn engine(name: &str) -> Engine {
+    start(model(name, |tokenizer| tokenizer), Config { kv_tokens: 4096, ..Config::default() })
+}
+
+/// A call whose reply is these bytes, each of which occurs once.
+fn writes(bytes: &[u8]) -> Call {
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/decoder/llama/tokenizer.json");
+    let tokenizer = Tokenizer::from_file(&golden).unwrap();
+    let token = |byte: u8| (0..300).find(|token| *tokenizer.bytes(*token) == [byte]).unwrap();
+    // A byte that was written is penalised below all that were not.
+    let bias = (0..).zip(bytes).map(|(place, byte)| (token(*byte), 5000.0 - 100.0 * place as f32)).collect();
+    let sampling = Sampling { logit_bias: bias, presence_penalty: 10_000.0, ..Sampling::GREEDY };
+    Call { sampling, ..ask("Write it.", bytes.len()) }
+}
+
+/// The reply to a call, whose text is what was streamed.
+fn reply(engine: &Engine, bytes: &[u8], stops: &[&str]) -> Reply {
+    let streamed = Arc::new(Mutex::new(String::new()));
+    let sink = Arc::clone(&streamed);
+    let on_text = Some(OnText::new(move |piece| sink.lock().unwrap().push_str(piece)));
+    let stop = stops.iter().map(ToString::to_string).collect();
+    let reply = run(engine.call(Call { on_text, stop, ..writes(bytes) })).unwrap();
+    assert_eq!(*streamed.lock().unwrap(), reply.text, "{stops:?}");
+    reply
+}
+
+#[test]
+fn a_stop_string_in_text_that_was_held_back_ends_the_reply_before_it() {
+    let engine = engine("stops");
+    let check = |bytes: &[u8], stops: &[&str], text: &str, stopped_by: Option<&str>| {
+        let reply = reply(&engine, bytes, stops);
+        let finish = if stopped_by.is_some() { Finish::Stop } else { Finish::Length };
+        assert_eq!((&*reply.text, reply.stopped_by.as_deref(), reply.finish), (text, stopped_by, finish), "{stops:?}");
+    };
+    check(b"xab\xe2", &[], "xab\u{fffd}", None);
+    check(b"xab\xe2", &["ab!", "b\u{fffd}"], "xa", Some("b\u{fffd}"));
+    check(b"xab\xe2", &["ab!", "\u{fffd}"], "xab", Some("\u{fffd}"));
+    check(b"xab\xe2\x82", &["xab\u{fffd}"], "", Some("xab\u{fffd}"));
+    check(b"xab\xe2y", &["xab!", "ab\u{fffd}y"], "x", Some("ab\u{fffd}y"));
+    check(b"xab\xe2", &["b\u{fffd}!"], "xab\u{fffd}", None);
+    check(b"xab", &["ab", "b"], "x", Some("ab"));
+}
+
+#[test]
+fn a_caller_that_panics_at_the_last_piece_ends_its_own_request() {
+    let engine = engine("panics-at-the-end");
+    // The last byte is held back, since a stop string begins with it.
+    let on_text = Some(OnText::new(|piece| assert!(piece != "b", "the reader fell over")));
+    let broken = run(engine.call(Call { on_text, stop: vec!["b!".into()], ..writes(b"xab") })).unwrap_err();
+    assert!(matches!(&broken, CallError::Failed { reason, .. } if reason.contains("the reader fell over")), "{broken}");
+    assert_eq!(run(engine.call(writes(b"xab"))).unwrap().text, "xab");
+}
