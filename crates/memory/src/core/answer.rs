@@ -138,15 +138,12 @@ pub(crate) async fn cited(
 }
 
 async fn checked(asked: &str, reply: Reply, quotable: &Quotable, session: &Session<'_>) -> Result<Answer> {
-    if session.settings.choices.is_empty() && !reply.text.trim().is_empty() && is_refusal(&reply.text) {
-        return Ok(Answer { model: reply.model, ..withheld(&reply.text, session) });
-    }
     let text = choices::with_text(&reply.text, &session.settings);
     let answer = grounded(asked, text, None, quotable, session).await?;
     Ok(Answer { model: reply.model, ..answer })
 }
 
-/// An answer whose statements are checked against the texts, by the responder's model.
+/// An answer whose statements are checked against the texts, by the responder's model. A refusal in words is withheld.
 pub(crate) async fn grounded(
     asked: &str,
     text: String,
@@ -154,6 +151,9 @@ pub(crate) async fn grounded(
     quotable: &Quotable,
     session: &Session<'_>,
 ) -> Result<Answer> {
+    if session.settings.choices.is_empty() && !text.trim().is_empty() && is_refusal(&text) {
+        return Ok(withheld(&text, session));
+    }
     // An option is stated without its letter.
     let stated = choices::without_label(&text, &session.settings);
     let (mut statements, citations) = statements(asked, stated, short, quotable, session).await?;
@@ -222,9 +222,10 @@ pub(crate) async fn chosen(asked: &str, ask: Ask, quotable: &Quotable, session: 
         }
         Some(_) => quoted(asked, &answers, is_sure, quotable, session)?,
     };
-    let abstained = Some(answers.is_empty());
+    let is_withheld = answers.is_empty() || answer.is_withheld();
     let probability = readings.first().and(answers.first()).map(|best| best.probability);
-    Ok(Answer { short: (!answers.is_empty()).then_some(short), probability, answerable, abstained, ..answer })
+    let short = (!is_withheld).then_some(short);
+    Ok(Answer { short, probability, answerable, abstained: Some(is_withheld), ..answer })
 }
 
 /// Replaces "yesterday" and the like by the date that it means where the answer is.

@@ -39,13 +39,14 @@ fn plain(sentence: &str) -> String {
 static REFUSAL: LazyLock<Regex> = LazyLock::new(|| {
     let text = "(?:(?:the|this|that|these|those|any|all|provided|given|available|above|retrieved|short) )*\
         (?:texts?|passages?|context|documents?|conversations?|contents?|story|narrative|articles?|excerpts?|dialogue|\
-        transcript|memory|sources?|material|information|evidence|findings|summary|summaries)(?: provided| given)?";
+        transcript|memory|sources?|material|graph|knowledge base|information|evidence|findings|summary|summaries)(?: provided| given)?";
     let in_text = format!("(?:based |anywhere )?(?:in|by|from|within|on|throughout) {text}");
     let adverbs = "(?:(?:explicitly|directly|clearly|specifically|actually|even|ever|further|been) )*";
     let stated = "(?:mentioned|specified|stated|indicated|described|discussed|known|clear|disclosed)";
     let given = "(?:provided|given|available|included|contained|present)";
     let say =
         "(?:say|mention|state|specify|tell|indicate|reveal|describe|name|identify|explain|give|provide|discuss|answer)";
+    let find = "(?:(?:could|can|did) not|(?:was|am) (?:unable|not able) to) (?:find|locate|identify)";
     let found_out = "(?:determined?|answer(?:ed)?|infer(?:red)?|ascertain(?:ed)?|tell)";
     let information = "(?:(?:any|an|the|enough|specific|explicit|relevant|direct|clear|further|such|other) )*\
         (?:information|mention|indication|answer|details?|evidence)";
@@ -70,6 +71,10 @@ static REFUSAL: LazyLock<Regex> = LazyLock::new(|| {
         format!("(?:.* )?can not be {found_out}{end}"),
         format!("(?:it is )?(?:impossible|unable|not possible) to {found_out}\\b"),
         format!("i (?:do not know{end}|can not {found_out}\\b)"),
+        format!(
+            "i {find} (?:it|this|that|{answer}|{information}(?: (?:about|on|of|regarding|concerning|that)\\b.*)?){end}"
+        ),
+        format!("i {find} (?:{question}\\b|.* {in_text}\\b)"),
     ];
     let before = format!("(?:(?:unfortunately|sorry) )*(?:(?:based|according) (?:on|to) {text} )?");
     Regex::new(&format!("^{before}(?:{})", forms.join("|"))).expect("the forms are regular expressions")
@@ -115,6 +120,12 @@ mod tests {
             "The date can't be determined.",
             "It is not possible to tell who did it.",
             "I don't know.",
+            "I could not find it.",
+            "I couldn't find any information about the wedding.",
+            "I could not find the answer in the provided documents.",
+            "Sorry, I was unable to find who lit the lamp.",
+            "I did not find a brother in the text.",
+            "The graph does not say.",
             "Not enough information.",
             "Based on the text, it is unknown.",
             "Unknown. The text does not say.",
@@ -153,6 +164,8 @@ mod tests {
             "The documents were not provided by the seller.",
             "The conversation in the garden.",
             "I do not know him.",
+            "I could not find my brother.",
+            "I could not find it in the house.",
             "It cannot be repaired.",
             "Text messages.",
             "Information about the lamp.",

@@ -6,15 +6,17 @@ use chrono::NaiveDate;
 
 use super::hedges::{is_question, only_considers};
 use super::naming::has_name;
-use super::negation::{Polarity, polarity};
+use super::negation::{Polarity, polarity, run_of};
 use super::numbers::{Bound, Number, is_equal};
-use super::opposites::is_taken_back;
+use super::opposites::{is_compared_with_another, is_in_other_direction, is_taken_back};
 use super::pairing::is_of_another_clause;
 use super::passage::Sentence;
+use super::predicates::{is_of_another_date, is_of_another_verb};
 use super::relative::full;
 use super::roles::{Named, is_exchanged, replacing, turned};
 use super::speech::FIRST;
 use super::statement::Statement;
+use super::subject::{is_in_subject, is_of_one_subject};
 use super::turn::{is_vocative, speaker_at};
 use super::words::{Word, bare, words};
 
@@ -65,10 +67,19 @@ pub(super) fn faults(claim: &Statement, shown: &Shown<'_>) -> Vec<Fault> {
     }
     let (said, given) = (&claim.words, &shown.stated.words);
     let (claim_named, shown_named) = (Named::of(claim), Named::of(shown.stated));
-    if turned(&claim_named, &shown_named) || is_taken_back(said, given) {
+    if turned(&claim_named, &shown_named)
+        || is_taken_back(said, given, &shown.stated.clauses)
+        || is_in_other_direction(said, given)
+        || is_compared_with_another(said, given)
+    {
         faults.push(Fault::Missing);
     }
     let only_considers = only_considers((said, &claim.clauses), (given, &shown.stated.clauses));
+    if (is_of_another_verb(claim, shown.stated) || is_of_another_date(claim, shown.stated))
+        && run_of(said, given).is_none()
+    {
+        faults.push(Fault::Doubt);
+    }
     if only_considers || is_question(&shown.text[shown.range.clone()]) || is_exchanged(&claim_named, &shown_named) {
         faults.push(Fault::Doubt);
     }
@@ -160,9 +171,14 @@ fn names(claim: &Statement, shown: &Shown<'_>, faults: &mut Vec<Fault>) {
     for name in said.iter().filter(|name| !is_shown(name)) {
         let has_part = || name.iter().any(|part| has_name(std::slice::from_ref(part), words));
         let is_near = || shown.beside.iter().any(|other| has_name(name, &other.words));
-        let is_meant = (has_pronoun() || has_part()) && is_near() && replacing(name, &claim.words, words).is_empty();
+        let is_meant = (has_pronoun() || has_part())
+            && !has_namesake(name, given)
+            && is_near()
+            && replacing(name, &claim.words, words).is_empty();
         if !is_meant {
-            faults.push(Fault::missing(has_rival()));
+            // "Anna lives in Rome" does not say that Bob does not.
+            let is_excluded = || is_of_one_subject(claim) || !is_in_subject(name, &claim.words);
+            faults.push(Fault::missing(has_rival() && is_excluded()));
         }
     }
     // "Ann is a nurse and Bob is a cook" has Bob, but in the place of Bob it has Ann.
@@ -176,7 +192,18 @@ fn names(claim: &Statement, shown: &Shown<'_>, faults: &mut Vec<Fault>) {
     }
     let is_about_another = !has_pronoun() && (speaker.is_some() || has_rival());
     let unmet = claim.about.iter().filter(|name| !has_name(name, words) && !is_speaker(name));
-    faults.extend(unmet.filter(|_| is_about_another).map(|_| Fault::Missing));
+    faults.extend(unmet.filter(|name| is_about_another || has_namesake(name, given)).map(|_| Fault::Missing));
+}
+
+/// Whether a sentence names another person with the same last name: "Peter Miller" for "John Miller".
+fn has_namesake(name: &[String], given: &[Vec<String>]) -> bool {
+    let is_other =
+        |a: &String, b: &String| !a.starts_with(b.trim_end_matches('.')) && !b.starts_with(a.trim_end_matches('.'));
+    let is_namesake = |other: &Vec<String>| match (name, &other[..]) {
+        ([first, .., last], [other_first, .., other_last]) => last == other_last && is_other(first, other_first),
+        _ => false,
+    };
+    given.iter().any(is_namesake)
 }
 
 impl<'a> Shown<'a> {

@@ -10,8 +10,14 @@ use super::words::{Word, is_past};
 pub(super) fn only_considers(claim: (&[Word], &Clauses), shown: (&[Word], &Clauses)) -> bool {
     let ((said, said_clauses), (given, given_clauses)) = (claim, shown);
     let is_of_the_past = said.iter().any(|word| is_past(&word.lower) || PAST.contains(&word.lower.as_str()));
-    let is_open = |at: usize| is_hedge(given, at) || is_of_the_past && FUTURE.contains(&given[at].lower.as_str());
-    let hedged: Vec<usize> = (0..given.len()).filter(|at| is_open(*at)).map(|at| given_clauses.clause(at)).collect();
+    let is_open = |at: usize| match is_of_the_past {
+        true => is_hedge(given, at) || FUTURE.contains(&given[at].lower.as_str()),
+        false => is_hedge(given, at) || is_former(given, at),
+    };
+    // "What did he deny?" asks for what he denied.
+    let is_said = |at: &usize| given[*at].stem.is_some() && said.iter().any(|word| word.stem == given[*at].stem);
+    let hedged = (0..given.len()).filter(|at| is_open(*at) && !is_said(at));
+    let hedged: Vec<usize> = hedged.map(|at| given_clauses.clause(at)).collect();
     // "It is possible | that Jim sold his watch."
     let holds = |clause: usize| {
         let is_reported = || clause > 0 && given_clauses.begins_with(clause, given, "that");
@@ -31,6 +37,13 @@ pub(super) fn is_question(sentence: &str) -> bool {
     sentence.trim_end_matches(['"', '\'', '”', '’', ')', '»', ' ']).ends_with(['?', '？', '؟'])
 }
 
+/// "Used" of "He used to be a teacher", but not of "It is used to cut wood".
+fn is_former(words: &[Word], at: usize) -> bool {
+    let lower = |at: usize| words.get(at).map_or("", |word| word.lower.as_str());
+    let before = at.checked_sub(1).map_or("", lower);
+    lower(at) == "used" && lower(at + 1) == "to" && !matches!(before, "is" | "are" | "be" | "been" | "being")
+}
+
 fn is_hedge(words: &[Word], at: usize) -> bool {
     let lower = words[at].lower.as_str();
     let begins_with_capital = at > 0 && words[at].capital;
@@ -38,8 +51,11 @@ fn is_hedge(words: &[Word], at: usize) -> bool {
     let is_place = |word: &Word| word.capital || DETERMINERS.contains(&word.lower.as_str());
     let is_to = |at: usize| words.get(at).is_some_and(|word| word.lower == "to");
     let is_aim = || AIMS.contains(&lower) && is_to(at + 1) && words.get(at + 2).is_some_and(|word| !is_place(word));
+    let is_report = || REPORTS.contains(&lower) && words.get(at + 1).is_some_and(|word| word.lower == "that");
     // "May" and "Might" inside a sentence are names.
-    !begins_with_capital && words[at].stem.as_deref() != Some("may") && HEDGES.contains(&lower) || is_aim()
+    !begins_with_capital && words[at].stem.as_deref() != Some("may") && HEDGES.contains(&lower)
+        || is_aim()
+        || is_report()
 }
 
 const HEDGES: [&str; 24] = [
@@ -69,16 +85,25 @@ const HEDGES: [&str; 24] = [
     "would",
 ];
 
-/// Words that "to" follows before what is not done yet.
-const AIMS: [&str; 31] = [
+/// Verbs that "that" follows before what is not so, or is not known to be so.
+const REPORTS: [&str; 14] = [
+    "alleged", "alleges", "claimed", "claims", "denied", "denies", "doubted", "doubts", "hoped", "hopes", "promised",
+    "promises", "thought", "wished",
+];
+
+/// Words that "to" follows before what is not done yet, or is only said to be so.
+const AIMS: [&str; 38] = [
     "about",
     "aim",
     "aims",
+    "alleged",
     "attempt",
     "attempted",
     "attempts",
     "expected",
     "expects",
+    "forgets",
+    "forgot",
     "going",
     "hope",
     "hoped",
@@ -91,6 +116,10 @@ const AIMS: [&str; 31] = [
     "planned",
     "plans",
     "promised",
+    "reported",
+    "said",
+    "supposed",
+    "thought",
     "threatened",
     "tried",
     "tries",
@@ -124,6 +153,9 @@ mod tests {
 
     #[test]
     fn a_hedge_in_the_clause_of_a_claim_leaves_it_open() {
+        assert!(considers("Jim is a teacher.", "Jim used to be a teacher."));
+        assert!(!considers("Jim was a teacher.", "Jim used to be a teacher."));
+        assert!(!considers("The saw cuts wood.", "The saw is used to cut wood."));
         let claim = "Jim sold his watch.";
         for open in [
             "If Jim had sold his watch, he would be rich.",
@@ -133,6 +165,9 @@ mod tests {
             "Jim will sell his watch.",
             "It is possible that Jim sold his watch.",
             "Ann asked whether Jim sold his watch.",
+            "Ann claimed that Jim sold his watch.",
+            "Ann denied that Jim sold his watch.",
+            "Jim was said to have sold his watch.",
         ] {
             assert!(considers(claim, open), "{open}");
             assert!(!considers(open, open), "{open}");

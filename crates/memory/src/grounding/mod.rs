@@ -26,6 +26,7 @@ mod occurrences;
 mod opposites;
 mod pairing;
 mod passage;
+mod predicates;
 pub mod prompt;
 mod question;
 mod reading;
@@ -36,6 +37,7 @@ mod stated;
 mod statement;
 #[cfg(test)]
 mod statement_tests;
+mod subject;
 mod turn;
 mod typed;
 mod values;

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::words::{CURRENCIES, Word, is_function, stem};
+use super::words::{CURRENCIES, Word, is_function, is_past, stem};
 
 /// A number, normalised: "1,200", "1.2 thousand" and "twelve hundred" are the same.
 #[derive(Debug, Clone, PartialEq)]
@@ -104,7 +104,11 @@ pub(super) fn numbers(words: &[Word], text: &str, dated: &[bool]) -> Vec<Number>
         let next_is = |lower: &str| next.is_some_and(|next| next.lower == lower);
         let is_per_cent = next_is("per") && words.get(end + 1).is_some_and(|word| word.lower == "cent");
         let behind = suffixed(slice).filter(|(_, letters)| end - at == 1 && suffix_scale(slice, letters).is_none());
-        let plain = next.filter(|next| !is_function(&next.lower) && !next.capital);
+        // "Of 40 students 31 passed the exam", but "31 used cars".
+        let is_verb = |next: &Word| {
+            is_past(&next.lower) && words.get(end + 1).is_none_or(|word| is_function(&word.lower) || word.capital)
+        };
+        let plain = next.filter(|next| !is_function(&next.lower) && !next.capital && !is_verb(next));
         let spelled = next.and_then(|next| currency(&next.lower));
         let (unit, unit_words) = match behind {
             _ if slice.ends_with('%') => (Some("%".to_owned()), 0),

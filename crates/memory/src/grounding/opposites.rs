@@ -1,5 +1,8 @@
 //! Words that exclude one another, and words that take back the word behind them.
 
+use std::collections::HashSet;
+
+use super::negation::Clauses;
 use super::numbers::is_rank;
 use super::words::Word;
 
@@ -11,14 +14,20 @@ pub(super) fn comparisons(lower: &str) -> Vec<(usize, bool)> {
 }
 
 /// Whether a word of a claim is in a sentence only behind one that takes it back: "the former mayor" does not support "the
-/// mayor", nor "the second largest city" "the largest city".
-pub(super) fn is_taken_back(claim: &[Word], shown: &[Word]) -> bool {
+/// mayor", nor "the second largest city" "the largest city". Of several places those in the clause with most of the claim's words count.
+pub(super) fn is_taken_back(claim: &[Word], shown: &[Word], clauses: &Clauses) -> bool {
+    let stems: HashSet<&String> = claim.iter().filter_map(|word| word.stem.as_ref()).collect();
+    let shared = |place: usize| clauses.stems_of(clauses.clause(place), shown).intersection(&stems).count();
     let is_same = |a: &Word, b: &Word| a.stem == b.stem && (a.stem.is_some() || a.lower == "most" && b.lower == "most");
-    claim.iter().enumerate().filter(|(_, word)| !word.number).any(|(at, word)| {
-        let places = shown.iter().enumerate().filter(|(_, other)| is_same(word, other));
-        let mut modifiers = places.map(|(place, _)| modifier(shown, place)).peekable();
-        let own = modifier(claim, at);
-        modifiers.peek().is_some() && modifiers.all(|modifier| modifier.is_some() && modifier != own)
+    claim.iter().filter(|word| !word.number).any(|word| {
+        let places: Vec<usize> = (0..shown.len()).filter(|place| is_same(word, &shown[*place])).collect();
+        let most = places.iter().map(|place| shared(*place)).max();
+        let best = places.into_iter().filter(|place| Some(shared(*place)) == most);
+        let mut modifiers = best.map(|place| modifier(shown, place)).peekable();
+        let own = |modifier: Option<&str>| {
+            (0..claim.len()).any(|at| is_same(word, &claim[at]) && self::modifier(claim, at) == modifier)
+        };
+        modifiers.peek().is_some() && modifiers.all(|modifier| modifier.is_some() && !own(modifier))
     })
 }
 
@@ -33,6 +42,39 @@ fn modifier(words: &[Word], at: usize) -> Option<&str> {
         (one @ "one", "of", "the") if is_superlative => Some(one),
         _ => None,
     }
+}
+
+/// Whether a word of a claim behind "from" is in a sentence behind "to" only, or the other way: "moved from 10:00 to 14:30" does not
+/// support "moved to 10:00".
+pub(super) fn is_in_other_direction(claim: &[Word], shown: &[Word]) -> bool {
+    let behind = |words: &[Word], at: usize| {
+        let before = at.checked_sub(1).map_or("", |at| words[at].lower.as_str());
+        DIRECTIONS.iter().find(|(word, _)| *word == before).map(|(_, is_end)| *is_end)
+    };
+    (0..claim.len()).any(|at| {
+        let Some(is_end) = behind(claim, at) else { return false };
+        let mut places = (0..shown.len()).filter(|place| shown[*place].lower == claim[at].lower).peekable();
+        !claim[at].is_function() && places.peek().is_some() && places.all(|place| behind(shown, place) == Some(!is_end))
+    })
+}
+
+/// Words before a beginning or an end.
+const DIRECTIONS: [(&str, bool); 4] = [("from", false), ("to", true), ("until", true), ("till", true)];
+
+/// Whether a claim compares with something that the sentence has, but compares with something else: "the soup more than the
+/// salad" does not support "the salad more than the soup".
+pub(super) fn is_compared_with_another(claim: &[Word], shown: &[Word]) -> bool {
+    let thans = |words: &[Word]| (1..words.len()).filter(|at| words[*at].lower == "than").collect::<Vec<usize>>();
+    let given = thans(shown);
+    let is_behind = |at: &usize, stem: &String| shown[at + 1..].iter().any(|word| word.stem.as_ref() == Some(stem));
+    thans(claim).into_iter().any(|at| {
+        let Some(head) = claim[at + 1..].iter().find_map(|word| word.stem.as_ref()) else { return false };
+        let is_known = shown.iter().any(|word| word.stem.as_ref() == Some(head));
+        let of_measure: Vec<&usize> =
+            given.iter().filter(|other| shown[**other - 1].lower == claim[at - 1].lower).collect();
+        let compared = if of_measure.is_empty() { given.iter().collect() } else { of_measure };
+        is_known && !compared.is_empty() && !compared.into_iter().any(|other| is_behind(other, head))
+    })
 }
 
 const MODIFIERS: [&str; 14] = [
@@ -82,18 +124,39 @@ mod tests {
 
     #[test]
     fn a_word_behind_a_modifier_is_not_what_the_word_says() {
-        let is_taken_back = |claim: &str, shown: &str| is_taken_back(&words(claim), &words(shown));
+        let is_taken_back = |claim: &str, shown: &str| {
+            let given = words(shown);
+            is_taken_back(&words(claim), &given, &Clauses::read(&given, shown))
+        };
         for (claim, shown) in [
             ("Ann is the mayor.", "Ann is the former mayor."),
             ("Lisbon is the largest city.", "Lisbon is the second largest city."),
             ("Lisbon is the largest city.", "Lisbon is one of the largest cities."),
             ("Lisbon is the most populous city.", "Lisbon is the 2nd most populous city."),
             ("Jim sold his watch.", "Jim almost sold his watch."),
+            ("Ann is the head of the school.", "Ann is the deputy head of the school; its head is Tom."),
         ] {
             assert!(is_taken_back(claim, shown), "{claim} {shown}");
             assert!(!is_taken_back(shown, shown) && !is_taken_back(claim, claim), "{claim} {shown}");
         }
         assert!(!is_taken_back("The mayor left.", "The former mayor met the mayor."));
         assert!(!is_taken_back("500 men came.", "Almost 500 men came."));
+    }
+
+    #[test]
+    fn beginnings_and_ends_are_not_exchanged() {
+        let is_other = |claim: &str, shown: &str| is_in_other_direction(&words(claim), &words(shown));
+        let moved = "The meeting was moved from Friday to Monday.";
+        assert!(is_other("The meeting was moved to Friday.", moved) && is_other("It was moved from Monday.", moved));
+        assert!(!is_other("The meeting was moved to Monday.", moved) && !is_other("It was on Friday.", moved));
+    }
+
+    #[test]
+    fn what_is_compared_with_is_not_exchanged() {
+        let is_other = |claim: &str, shown: &str| is_compared_with_another(&words(claim), &words(shown));
+        let soup = "Sam liked the soup more than the salad.";
+        assert!(is_other("Sam liked the salad more than the soup.", soup) && !is_other(soup, soup));
+        let porto = "Porto is smaller than Lisbon but larger than Braga.";
+        assert!(is_other("Porto is larger than Lisbon.", porto) && !is_other("Porto is larger than Braga.", porto));
     }
 }

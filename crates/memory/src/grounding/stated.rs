@@ -9,8 +9,9 @@ use super::naming::has_name;
 use super::numbers::{Number, is_equal, is_measure, is_value};
 use super::question::{Kind, Question};
 use super::speech::{FIRST, SECOND, Speaker, is_third, speaker};
+use super::subject::{is_behind_object, is_in_brackets_behind_name};
 use super::turn::{is_vocative, turn};
-use super::typed::{AnswerType, has_share};
+use super::typed::{AnswerType, asks_for_score, has_share, is_score};
 use super::values::Values;
 use super::words::{Word, bare, words};
 use crate::core::cite::sentences;
@@ -33,6 +34,7 @@ pub struct Stating<'a> {
 /// * for a question that compares options, which takes more than one sentence;
 /// * if the question has a name, a number or a date that is neither in the quote nor in the sentences beside it;
 /// * if the answer is not of the type that the question requires, or repeats its words;
+/// * if the sentence of the answer gives it another part than the question asks for;
 /// * if a speaker speaks of himself and the question is about another person;
 /// * if the sentence of the answer is itself a question.
 pub fn can_state(question: &str, stating: &Stating<'_>) -> bool {
@@ -41,13 +43,22 @@ pub fn can_state(question: &str, stating: &Stating<'_>) -> bool {
         && answers(&parsed, stating)
         && values_are_near(question, stating)
         && is_of_the_person(question, stating)
-        && !is_asked(stating)
+        && sentence_of(stating).is_none_or(|sentence| can_be_of(question, &parsed, stating, sentence))
 }
 
-/// Whether the sentence that holds the answer is a question.
-fn is_asked(Stating { text, answer, .. }: &Stating<'_>) -> bool {
-    let sentence = sentences(text).into_iter().find(|range| range.start <= answer.start && answer.start < range.end);
-    sentence.is_some_and(|range| is_question(&text[range]))
+/// The bytes of the sentence that the answer begins in.
+fn sentence_of(Stating { text, answer, .. }: &Stating<'_>) -> Option<Range<usize>> {
+    sentences(text).into_iter().find(|range| range.start <= answer.start && answer.start < range.end)
+}
+
+/// Whether a sentence can state the answer that it holds: it is no question, and the answer has the part in it that is asked for.
+fn can_be_of(question: &str, parsed: &Question, stating: &Stating<'_>, range: Range<usize>) -> bool {
+    let sentence = &stating.text[range.clone()];
+    let answer = offset(&(stating.answer.start..stating.answer.end.min(range.end)), range.start);
+    !is_question(sentence)
+        && !is_behind_object(question, sentence, &answer)
+        && !is_in_brackets_behind_name(question, sentence, &answer)
+        && (!asks_for_score(parsed) || is_score(&sentence[answer], sentence))
 }
 
 /// Whether the words of an answer can be one: of the type that is required, and not those of the question.
@@ -246,6 +257,19 @@ mod tests {
         let states = |quote: &str| states("What does Ann want to study?", quote, "law");
         assert!(!states("Tim: Good. Does Ann want to study law?") && !states("\"Will Ann study law?\""));
         assert!(states("Tim: Ann wants to study law. Do you?"));
+    }
+
+    #[test]
+    fn an_answer_has_the_part_in_its_sentence_that_is_asked_for() {
+        let named = "She named the farm Sunnybrook, as Ann had wished.";
+        assert!(!states("Who named the farm?", named, "Sunnybrook"));
+        assert!(states("What did she name the farm?", named, "Sunnybrook"));
+        let film = "They meet Sal (Tom Reed), a mobster.";
+        assert!(!states("Who is the mobster?", film, "Tom Reed") && states("Who is the mobster?", film, "Sal"));
+        let game = "Turku won by 11 points, and the home team lost 24 to 10.";
+        assert!(!states("What was the final score?", game, "11 points"));
+        assert!(states("What was the final score?", game, "24 to 10"));
+        assert!(states("What was the highest score?", "The highest score was 98 points.", "98 points"));
     }
 
     #[test]

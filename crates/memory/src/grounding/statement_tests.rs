@@ -273,3 +273,75 @@ fn a_short_statement_about_the_subject_of_the_question_is_checked_alone() {
         assert!(!answers(question, answer, evidence), "{question} {answer}");
     }
 }
+
+#[test]
+fn the_subject_of_one_verb_is_not_that_of_another() {
+    tell_apart(&[
+        (
+            "The mayor approved the budget.",
+            "The budget was approved by the council.",
+            "The council approved the budget on 3 March, although the mayor opposed it.",
+        ),
+        (
+            "The Duke of Alba led the expedition.",
+            "Maria Santos led the expedition.",
+            "The expedition was led by Maria Santos and financed by the Duke of Alba.",
+        ),
+        (
+            "Emma wrote the letter.",
+            "Frank had written the letter.",
+            "Emma showed Harriet the letter that Frank had written to Jane.",
+        ),
+        (
+            "Police arrested Ray Holt.",
+            "Lou Dean was arrested.",
+            "Police questioned Ray Holt and arrested his partner, Lou Dean.",
+        ),
+        (
+            "Czerny was taught by Haydn.",
+            "Haydn taught Beethoven.",
+            "Haydn taught Beethoven, and Beethoven taught Czerny.",
+        ),
+        ("Clara was born in Graz.", "Clara was born in Linz.", "Clara grew up in Graz, but she was born in Linz."),
+        ("The farmer found the coin.", "A farmer's son found the coin.", "A farmer's son found the coin in 1999."),
+        ("Ida is 14.", "Max is 14.", "Ida is three years younger than her brother Max, who is 14."),
+        (
+            "The company was founded in 1920.",
+            "The company was founded in 1887 by two brothers.",
+            "Founded in 1887 by two brothers, the company moved to Bern in 1920.",
+        ),
+        (
+            "The city is 12 miles north of the village.",
+            "The village is 12 miles north of the city.",
+            "The village is about 12 miles north of the city.",
+        ),
+        ("", "Pell is the second largest port.", "The coast is home to Pell, the second largest port."),
+        ("", "Ann choreographed Chopiniana.", "Music was used in the ballet Chopiniana, choreographed by Ann."),
+        ("Sales grew by 8% in 2020.", "Sales grew by 8% in 2021.", "Sales grew by 12% in 2020 and by 8% in 2021."),
+        ("", "31 students passed the exam.", "Of the 40 students, 31 passed the exam and nine failed."),
+    ]);
+}
+
+#[test]
+fn two_persons_with_the_same_last_name_are_told_apart() {
+    let text = "John Miller works at the harbour. His cousin Peter Miller works at the airport.";
+    tell_apart(&[
+        ("John Miller works at the airport.", "John Miller works at the harbour.", text),
+        ("Peter Miller works at the harbour.", "Peter Miller works at the airport.", text),
+        ("", "J. Miller works at the harbour.", text),
+    ]);
+    assert!(!answers("Where does John Miller work?", "He works at the airport.", text));
+}
+
+#[test]
+fn what_another_does_contradicts_only_what_one_alone_can_do() {
+    let is_contradicted =
+        |claim: &str, text: &str| matches!(verify(claim, &[text], Checks::default()), Verdict::Contradicted(_));
+    are_not_contradicted(&[
+        ("Bob lives in Rome.", "Anna lives in Rome."),
+        ("Carl visited Paris in 2010.", "Maria visited Paris in 2010."),
+    ]);
+    assert!(is_contradicted("Bob is the mayor of Rome.", "Anna is the mayor of Rome."));
+    assert!(is_contradicted("Bob won the race in Rome.", "Anna won the race in Rome."));
+    assert!(is_contradicted("Anna lives in Oslo.", "Anna lives in Rome."));
+}

@@ -58,6 +58,17 @@ pub(super) fn has_share(text: &str) -> bool {
     text.contains('%') || words(text).iter().any(|word| SHARES.iter().any(|share| word.lower.starts_with(share)))
 }
 
+/// Whether a question asks for the score of a match: "What was the final score?".
+pub(super) fn asks_for_score(question: &Question) -> bool {
+    question.focus.as_deref() == Some("score") && !question.is_list
+}
+
+/// Whether an answer can be a score: it has two numbers, or its sentence speaks of a score.
+pub(super) fn is_score(answer: &str, sentence: &str) -> bool {
+    let numbers = words(answer).iter().filter(|word| word.number).count();
+    numbers > 1 || numbers == 1 && words(sentence).iter().any(|word| word.stem.as_deref() == Some("score"))
+}
+
 /// The beginnings of words for a share.
 const SHARES: [&str; 10] =
     ["percent", "half", "halves", "third", "quarter", "fifth", "tenth", "hundredth", "majority", "most"];

@@ -87,6 +87,18 @@ fn a_small_model_reads_the_pages_of_the_graphs_quotes() {
 }
 
 #[test]
+fn a_refusal_in_words_abstains_and_states_nothing() {
+    for words in ["The graph does not say.", "I could not find this in the documents.", "The documents do not say."] {
+        let reply = format!(r#"{{"answer":"{words}","cited_nodes":["tom_reed"],"confidence":"low"}}"#);
+        let answer = given(built().ask(QUESTION, &answers(&[&reply]), &settings()));
+        assert_eq!((answer.answer.as_str(), answer.abstained), (words, Some(true)));
+        assert_eq!((answer.statements.len(), answer.citations.len()), (0, 0), "{words}");
+    }
+    let reply = r#"{"answer":"Tom Reed","cited_nodes":["tom_reed"],"confidence":"low"}"#;
+    assert_eq!(given(built().ask(QUESTION, &answers(&[reply]), &settings())).abstained, None);
+}
+
+#[test]
 fn the_first_turn_shows_the_graph_its_size_and_the_question() {
     let (caller, _) = ask(&[DONE], 40);
     let call = &caller.seen()[0];

@@ -130,6 +130,13 @@ fn replies_that_make_no_sense_are_asked_for_once_more_and_then_skipped() {
 }
 
 #[test]
+fn a_description_that_refuses_in_words_is_no_node() {
+    let refusal = r#"{"operations":[{"op":"add_node","id":"husband","type":"claim","content":"The text does not say whom she married.","src":"keeps the old lighthouse"}]}"#;
+    let refused: &[&str] = &["`husband` only states that the text has no answer"];
+    check(&[refusal, NOTHING], 3, &[], 0, &[(1, 0, 0, refused), (2, 0, 0, &[]), (3, 0, 0, &[])]);
+}
+
+#[test]
 fn the_text_of_an_error_is_not_kept() {
     let scratch = Scratch::new();
     scratch.ingest(&[pell()], &builder(&["no json", "no json", NOTHING]), &settings()).expect("nonsense is no error");

@@ -23,6 +23,7 @@ use crate::core::origin::{time_at, unstated};
 use crate::core::paging::windows;
 use crate::core::preparation::Progress;
 use crate::core::prompt::{Input, Instructions, build as prompt, phrase_of, think_first};
+use crate::core::refusal::is_refusal;
 use crate::core::session::{Ask, Session};
 use crate::core::trace::Event;
 
@@ -355,6 +356,10 @@ impl Proposal {
         let mut edits = Vec::new();
         for operation in self.operations {
             match serde_json::from_value::<Operation>(operation) {
+                Ok(operation) if operation.content().is_some_and(is_refusal) => {
+                    let id = operation.described().unwrap_or_default();
+                    unread.push(format!("`{id}` only states that the text has no answer"));
+                }
                 Ok(operation) => {
                     let found = quotable.find(operation.quote());
                     let place = found.and_then(|(bytes, how)| {

@@ -70,6 +70,14 @@ impl Operation {
         }
     }
 
+    /// What it describes a node by, if it describes one.
+    pub fn content(&self) -> Option<&str> {
+        match self {
+            Operation::AddNode { content, .. } | Operation::EditNode { content, .. } => Some(content),
+            Operation::AddEdge { .. } | Operation::DeleteNode { .. } => None,
+        }
+    }
+
     /// The supporting quote; blank if there is none.
     pub fn quote(&self) -> &str {
         match self {

@@ -1,0 +1,179 @@
+//! Which words of a clause its subject can be: what "Who named the farm?" asks for.
+
+use std::ops::Range;
+
+use super::claims::{PREPOSITIONS, SUBJECTS, is_verb};
+use super::negation::Clauses;
+use super::question::{ASKING, AUXILIARIES, kind};
+use super::statement::Statement;
+use super::words::{Word, bare, is_past, words};
+
+/// Whether a question asks for the subject of a verb, and in the sentence an answer is behind that verb and its object: "Sunnybrook"
+/// of "She named the farm Sunnybrook" does not tell who named the farm. `answer` is its bytes in the sentence.
+pub(super) fn is_behind_object(question: &str, sentence: &str, answer: &Range<usize>) -> bool {
+    let Some((verb, object)) = verb_and_object(question) else { return false };
+    let given = words(sentence);
+    let clauses = Clauses::read(&given, sentence);
+    let Some(place) = given.iter().position(|word| answer.contains(&word.range.start)) else { return false };
+    let is_object = |word: &Word| {
+        word.stem.as_ref().is_some_and(|stem| object.contains(stem)) || OBJECTS.contains(&word.lower.as_str())
+    };
+    let is_active = |at: usize| {
+        let between = &given[at + 1..place];
+        let ends = |word: &Word| word.lower == "by" || FORMS_OF_BE.contains(&word.lower.as_str());
+        clauses.clause(at) == clauses.clause(place) && between.iter().any(is_object) && !between.iter().any(ends)
+    };
+    (0..place).any(|at| is_verb_of(&given[at], &verb) && is_active(at))
+}
+
+/// The verb behind "who", "what" or "which team", and the words behind the verb; none where the verb is an auxiliary.
+fn verb_and_object(question: &str) -> Option<(String, Vec<String>)> {
+    let words = words(question);
+    let ask = words.iter().position(|word| ASKING.contains(&bare(&word.lower)))?;
+    if !matches!(words[ask].lower.as_str(), "who" | "what" | "which") {
+        return None;
+    }
+    let at = kind(&words, ask).1.unwrap_or(ask) + 1;
+    let verb = words.get(at).filter(|word| !word.capital && !AUXILIARIES.contains(&word.lower.as_str()))?;
+    // "What acquired condition" and "Who went to Rome" have no verb with an object.
+    let has_object = words.get(at + 1).is_some_and(|next| !PREPOSITIONS.contains(&next.lower.as_str()));
+    if !has_object || is_past(&verb.lower) && !is_verb(&words, at, &|_| false) {
+        return None;
+    }
+    let object: Vec<String> = words[at + 1..].iter().filter_map(|word| word.stem.clone()).collect();
+    let stem = verb.stem.clone().filter(|stem| is_verb_of(verb, stem))?;
+    (!object.is_empty()).then_some((stem, object))
+}
+
+/// Whether a word is a finite form of a verb.
+fn is_verb_of(word: &Word, verb: &str) -> bool {
+    word.stem.as_deref() == Some(verb) && !word.capital && (is_past(&word.lower) || word.lower.ends_with('s'))
+}
+
+/// Whether an answer is the name in brackets behind another name, where a question asks who has a role: in "Sal (Tom Reed), a
+/// mobster" the mobster is Sal. Behind "the mayor of Pell" it is the mayor's name.
+pub(super) fn is_in_brackets_behind_name(question: &str, sentence: &str, answer: &Range<usize>) -> bool {
+    let asked = words(question);
+    let asks_who =
+        matches!(&asked[..], [who, is, ..] if who.lower == "who" && FORMS_OF_BE.contains(&is.lower.as_str()));
+    let is_played = asked.iter().any(|word| PLAYED.iter().any(|played| word.lower.starts_with(played)));
+    let Some(before) = sentence[..answer.start].strip_suffix('(').map(str::trim_end) else { return false };
+    let before = words(before);
+    let is_of_name = |word: &&Word| word.capital && !word.is_function();
+    let name = before.iter().rev().take_while(is_of_name).count();
+    let introduced = before.len().checked_sub(name + 1).map_or("", |at| before[at].lower.as_str());
+    asks_who && !is_played && name > 0 && sentence[answer.end..].starts_with(')') && !OWNING.contains(&introduced)
+}
+
+/// Whether a name of a statement, by its words in lower case, is in the subject: no verb and no other subject is before it.
+pub(super) fn is_in_subject(name: &[String], claim: &[Word]) -> bool {
+    let is_here = |run: &[Word]| name.iter().zip(run).all(|(part, word)| part == bare(&word.lower));
+    let Some(place) = claim.windows(name.len().max(1)).position(is_here) else { return false };
+    // "Does Bob live in Rome"
+    let first = usize::from(claim.first().is_some_and(|word| AUXILIARIES.contains(&word.lower.as_str())));
+    let begins = || place == first + 1 && LOCATIVE.contains(&claim[first].lower.as_str());
+    let is_name = |at: usize| claim[at].capital && claim[at].stem.is_some();
+    // A verb in the present, or of another language.
+    let follows_name = |at: usize| at > first && is_name(at - 1) && !claim[at].capital && claim[at].stem.is_some();
+    let ends =
+        |at: usize| is_verb(claim, at, &|_| true) || follows_name(at) || SUBJECTS.contains(&claim[at].lower.as_str());
+    !begins() && !(first..place).any(ends)
+}
+
+/// Whether what a statement says can be true of one subject only: it answers a question, "is the head" of something, or is about an act
+/// that is done once.
+pub(super) fn is_of_one_subject(claim: &Statement) -> bool {
+    let has_role = |pair: &[Word]| FORMS_OF_BE.contains(&pair[0].lower.as_str()) && pair[1].lower == "the";
+    let is_done_once = |word: &Word| {
+        let stem = word.stem.as_deref().unwrap_or_default();
+        !word.capital && is_past(&word.lower) && DONE_ONCE.split_ascii_whitespace().any(|verb| verb == stem)
+    };
+    !claim.answer.is_empty() || claim.words.windows(2).any(has_role) || claim.words.iter().any(is_done_once)
+}
+
+/// The stems of verbs for what one person or group does once.
+const DONE_ONCE: &str = "compos creat defeat design discov direct found invent paint win write";
+
+/// Pronouns that can be an object.
+const OBJECTS: [&str; 5] = ["it", "him", "her", "them", "himself"];
+
+const FORMS_OF_BE: [&str; 4] = ["is", "are", "was", "were"];
+
+/// The beginnings of words with which a question asks for an actor.
+const PLAYED: [&str; 6] = ["act", "play", "portray", "voice", "star", "perform"];
+
+/// Words between a role and the name that it is of.
+const OWNING: [&str; 5] = ["of", "the", "for", "in", "at"];
+
+/// Words that begin a statement with a place.
+const LOCATIVE: [&str; 5] = ["in", "at", "on", "near", "from"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(sentence: &str, answer: &str) -> Range<usize> {
+        let start = sentence.rfind(answer).unwrap();
+        start..start + answer.len()
+    }
+
+    #[test]
+    fn words_behind_verb_and_object_are_no_subject() {
+        for (question, sentence, answer) in [
+            ("Who named the farm?", "She named the farm Sunnybrook.", "Sunnybrook"),
+            ("Who named the farm?", "Ann named it Sunnybrook.", "Sunnybrook"),
+            ("Who gave Tom the book?", "Ann gave Tom a book about Peter.", "Peter"),
+            ("Which team won the cup?", "Turku won the cup in Oslo.", "Oslo"),
+        ] {
+            assert!(is_behind_object(question, sentence, &at(sentence, answer)), "{question} {answer}");
+        }
+        for (question, sentence, answer) in [
+            ("Who named the farm?", "Ann named the farm Sunnybrook.", "Ann"),
+            ("Who named the farm?", "The farm was named by Ann.", "Ann"),
+            ("Who named the farm?", "The one who named the farm was Ann.", "Ann"),
+            ("Who was named in the will?", "The will named Ann.", "Ann"),
+            ("What did she name the farm?", "She named the farm Sunnybrook.", "Sunnybrook"),
+            ("Who said the words?", "\"I said the words,\" said Ann.", "Ann"),
+            ("What acquired condition has it?", "It has acquired a condition such as AIDS.", "AIDS"),
+            ("Who went to Rome?", "In 1999 went to Rome Ann.", "Ann"),
+        ] {
+            assert!(!is_behind_object(question, sentence, &at(sentence, answer)), "{question} {answer}");
+        }
+    }
+
+    #[test]
+    fn a_name_in_brackets_behind_a_name_has_not_its_role() {
+        let is_other = |question: &str, sentence: &str, answer: &str| {
+            is_in_brackets_behind_name(question, sentence, &at(sentence, answer))
+        };
+        let film = "They meet Sal (Tom Reed), a mobster.";
+        assert!(is_other("Who is the mobster?", film, "Tom Reed"));
+        assert!(!is_other("Who is the mobster?", film, "Sal"));
+        assert!(!is_other("Who plays the mobster?", film, "Tom Reed"));
+        assert!(!is_other("Who is the actor of the mobster?", film, "Tom Reed"));
+        assert!(!is_other("Who is the mayor of Pell?", "The mayor of Pell (Tom Reed) left.", "Tom Reed"));
+        assert!(!is_other("Who is the mayor?", "The mayor (Tom Reed) left.", "Tom Reed"));
+    }
+
+    #[test]
+    fn a_name_before_the_verb_is_in_the_subject() {
+        let is_subject = |claim: &str, name: &str| is_in_subject(&[name.to_lowercase()], &words(claim));
+        for (claim, name) in [
+            ("Bob lives in Rome.", "Bob"),
+            ("Does Bob live in Rome", "Bob"),
+            ("The tower in Ghent is high.", "Ghent"),
+            ("In 1999 Bob left Rome.", "Bob"),
+        ] {
+            assert!(is_subject(claim, name), "{claim}");
+        }
+        for (claim, name) in [
+            ("Bob lives in Rome.", "Rome"),
+            ("Anna wohnt in Rom.", "Rom"),
+            ("It is in Rome.", "Rome"),
+            ("In Rome Bob opened a shop.", "Rome"),
+            ("Was Bob born in Rome", "Rome"),
+        ] {
+            assert!(!is_subject(claim, name), "{claim}");
+        }
+    }
+}
