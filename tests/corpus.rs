@@ -51,6 +51,18 @@ fn a_removed_corpus_is_gone() {
 }
 
 #[test]
+fn a_backup_is_restored_from_a_file() {
+    let home = Home::bare("no-backup");
+    fs::create_dir(home.path("folder")).unwrap();
+    home.write("a.txt", "The lamp was out.\n");
+    for (name, problem) in [("folder", "a file"), ("missing.sqlite", "a file"), ("a.txt", "a memlocal corpus")] {
+        let error = format!("error: {name} is not {problem}");
+        home.run(&["corpus", "restore", name, "again"])
+            .is_error(&[&error, "hint: give the file that `memlocal corpus backup` wrote"]);
+    }
+}
+
+#[test]
 fn on_a_terminal_only_yes_removes_a_corpus() {
     let Some(home) = Home::new("confirmed") else { return };
     if !can("script", &["-qec", "true", "/dev/null"], "questions on a terminal") {

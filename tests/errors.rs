@@ -49,6 +49,19 @@ fn models_that_do_not_fit_are_refused_with_the_numbers() {
     assert!(said.err.contains(" free\nhint: a smaller KV cache fits: --kv-tokens "), "{said:?}");
 }
 
+#[test]
+fn a_kv_cache_that_is_too_small_is_met_with_the_size_that_is_needed() {
+    let Some(home) = Home::new("small-cache") else { return };
+    home.write("a.txt", "The lamp was out.\n");
+    let ask = |tokens: &str| home.run(&["ask", "What was out?", "--docs", "a.txt", "--kv-tokens", tokens]);
+    let small = ask("10");
+    assert!(small.code == 1 && small.err.contains(" are kept for the reply, but the context holds 32\n"), "{small:?}");
+    let hint = "hint: this call needs --kv-tokens ";
+    let least =
+        small.err.split(hint).nth(1).and_then(|rest| rest.split(' ').next()).unwrap_or_else(|| panic!("{small:?}"));
+    assert_eq!(ask(least).code, 0, "it is enough: {small:?}");
+}
+
 /// A checkpoint that is complete except for the name of one tensor.
 fn safetensors_without_a_tensor(home: &Home) {
     home.copy(&repository("tests/golden/decoder/llama"), "llama");
@@ -91,7 +104,10 @@ fn a_folder_that_may_not_be_written_is_named() {
          \"$program\" --threads 1 serve --port 0 >served 2>/dev/null & \
          until grep -q listens served || ! kill -0 $!; do sleep 0.05; done; \
          curl -sS \"$(sed -n 's,.* on ,,p' served)/v1/corpora/c/ask\" -H 'content-type: application/json' \
-         -d '{\"question\": \"What was out?\", \"method\": \"comorag\"}' >asked; kill $!; wait; \
+         -d '{\"question\": \"What was out?\", \"method\": \"comorag\"}' >asked; \
+         for more in '' ', \"store\": true'; do \
+         curl -sS -i \"$(sed -n 's,.* on ,,p' served)/v1/responses\" -H 'content-type: application/json' \
+         -d \"{\\\"model\\\": \\\"c:quick\\\", \\\"input\\\": \\\"What was out?\\\"$more}\" >>responses; done; kill $!; wait; \
          memlocal ingest a.txt --corpus c --method rag; echo $?; memlocal corpus rm c --yes; echo $?; \
          memlocal ingest a.txt --corpus d --method rag; echo $?",
     ) else {
@@ -101,6 +117,13 @@ fn a_folder_that_may_not_be_written_is_named() {
     let asked = fs::read_to_string(home.path("asked")).unwrap();
     let note = "so rag answered instead: a file of the data folder cannot be written";
     assert!(asked.contains(note) || said.err.contains("curl: "), "a server continues too: {asked}");
+    let responses = fs::read_to_string(home.path("responses")).unwrap();
+    let given = responses.contains("the response is not stored: its file cannot be written")
+        && responses.contains("\"store\":false")
+        && responses.contains("HTTP/1.1 507 ")
+        && responses
+            .contains("\"hint\":\"let the user that runs the server write to its data folder; nothing was lost\"");
+    assert!(given || said.err.contains("curl: "), "{responses}");
     assert!(said.err.contains("error: no permission to open or change disk/data/corpora/"), "{}", said.err);
     let hint = "hint: choose a folder that you may write to: --data-dir FOLDER, or MEMLOCAL_HOME\n";
     assert_eq!(said.err.matches(hint).count(), 3, "{}", said.err);

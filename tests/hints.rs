@@ -11,6 +11,12 @@ fn what_is_mistyped_is_met_with_a_hint_that_helps() {
         .is_error(&["error: there is no corpus `nosuch`", "hint: memlocal corpus list shows all of them"]);
     home.run(&["corpus", "show", "nosuch"])
         .is_error(&["error: there is no corpus `nosuch`", "hint: memlocal corpus list shows all of them"]);
+    home.write("file", "");
+    home.run(&["corpus", "list", "--data-dir", "file"]).is_error(&[
+        "error: cannot read or write file/corpora",
+        "  because: Not a directory (os error 20)",
+        "hint: the data folder must be a folder: --data-dir FOLDER, or MEMLOCAL_HOME",
+    ]);
     let no_key = ["error: `x` has no key", "hint: memlocal keys list shows all names"];
     home.run(&["keys", "rm", "x"]).is_error(&no_key);
     let none = home.run(&["keys", "list"]);

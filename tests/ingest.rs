@@ -53,6 +53,34 @@ fn every_kind_of_document_is_read() {
 }
 
 #[test]
+fn control_characters_of_names_are_escaped() {
+    let Some(home) = Home::new("escaped") else { return };
+    home.write("docs/a\n\u{1b}[31mhint: b.txt", "The lamp was out.\n");
+    home.write("docs/c\u{1b}]0;x\u{7}.jpg", "no picture");
+    home.write("docs/d\r\u{9b}2J.pdf", "no PDF");
+    let ingest = home.run(&INGEST);
+    let ask = ["ask", "What was out?", "--corpus", "all", "--method", "rag"];
+    let [asked, listed, pages] =
+        [&ask[..], &["corpus", "show", "all"], &["corpus", "show", "all", "--pages"]].map(|words| home.run(words));
+    for line in [
+        r"added docs/a\n\u001b[31mhint: b.txt (1 page)",
+        r"skipped docs/c\u001b]0;x\u0007.jpg: not a document",
+        r"skipped docs/d\r\u009b2J.pdf: damaged PDF: ",
+    ] {
+        assert!(ingest.err.contains(line), "{line}: {ingest:?}");
+    }
+    for said in [&asked, &listed, &pages] {
+        assert!(said.out.contains(r"docs/a\n\u001b[31mhint: b.txt"), "{said:?}");
+    }
+    for said in [ingest, asked, listed, pages] {
+        let shown = [said.out, said.err].concat();
+        assert!(!shown.contains(|c: char| c.is_control() && c != '\n'), "{shown:?}");
+    }
+    let json = home.get(&[&ask[..], &["--json"]].concat());
+    assert!(json.contains(r"docs/a\n\u001b[31mhint: b.txt"), "as in any JSON: {json}");
+}
+
+#[test]
 fn an_unchanged_file_does_nothing_and_a_changed_one_replaces_its_pages() {
     let Some(home) = home_with_documents("again") else { return };
     home.get(&INGEST);

@@ -35,6 +35,18 @@ fn a_config_file_is_heeded_and_its_mistakes_are_told_with_their_line() {
 }
 
 #[test]
+fn a_value_that_is_no_number_or_too_large_is_refused_without_terms_of_rust() {
+    let home = Home::bare("numbers");
+    let many = home.run(&["corpus", "list", "--threads", "100000"]);
+    assert!(many.code == 2 && many.err.contains("'--threads <N>': it must be 1 to 1024\n"), "{many:?}");
+    let typed = home.run(&["corpus", "list", "--threads", "few"]);
+    assert!(typed.code == 2 && typed.err.contains("'--threads <N>': expected a whole number\n"), "{typed:?}");
+    fs::write(home.data().join("config.toml"), "[serve]\nport = \"http\"\n").unwrap();
+    let file = home.run(&["corpus", "list"]);
+    assert!(file.code == 1 && file.err.contains("for '--port <N>': expected a whole number\n"), "{file:?}");
+}
+
+#[test]
 fn a_bundle_is_made_of_the_models_of_the_config_file_or_the_environment() {
     let home = Home::bare("config-bundle");
     let known = home.data().join("config.toml");

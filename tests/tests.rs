@@ -1,8 +1,9 @@
 //! Tests of `memlocal` as a whole: real weights, real data, the program as users run it.
 //!
 //! The models are tiny, so these tests do not measure the quality of answers. Tests of `memlocal-bench` are in
-//! `crates/bench`.
+//! `crates/bench`. Tests start in the order of their names: the longest ones are in the first module.
 
+mod adapter_training;
 mod ask;
 mod bad_days;
 mod bench;
@@ -27,5 +28,4 @@ mod secrets;
 mod serve;
 mod settings;
 mod timing;
-mod train;
 mod zoom_out;

@@ -1,7 +1,6 @@
 //! How an answer is printed: its text, the statements that the documents do not support, and the citations of the others.
 
 use std::fmt::Write as _;
-use std::io::Write;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -12,9 +11,8 @@ use memory::{Answer, Citation, Statement, Support};
 
 /// Prints a piece of the answer as it is generated.
 pub fn print_piece(text: &str) {
-    let mut out = std::io::stdout().lock();
-    // The reader of standard output may close it; whether the whole answer can be written is checked at its end.
-    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    // Whether the whole answer can be written is checked at its end.
+    drop(print(text));
 }
 
 /// Prints what follows the streamed answer. Calls run concurrently, so the elapsed time is less than the sum of their

@@ -17,6 +17,9 @@ use store::{Corpora, Corpus, Layer, Listing, Loss, Repaired};
 
 use crate::args::Corpus as Command;
 
+/// The hint where something else is to be restored.
+const WRITTEN_BY_BACKUP: &str = "give the file that `memlocal corpus backup` wrote";
+
 pub fn run(command: &Command, global: &GlobalFlags) -> Result<ExitCode> {
     let corpora = home::corpora(global)?;
     match command {
@@ -48,16 +51,18 @@ pub fn run(command: &Command, global: &GlobalFlags) -> Result<ExitCode> {
                 store::Error::FileExists { .. } => refusal(error.to_string(), "choose another name, or remove it"),
                 error => error.into(),
             })?;
-            print_line(format_args!("copied {name} to {}", file.display()))?;
+            print_line(format_args!("copied {name} to {}", shown(file)))?;
         }
         Command::Restore { file, name } => {
+            if !file.is_file() {
+                return Err(refusal(format!("{} is not a file", shown(file)), WRITTEN_BY_BACKUP));
+            }
             let writer = corpora.restore(name, file).map_err(|error| match error {
                 store::Error::CorpusExists { .. } => {
                     refusal(error.to_string(), format!("choose another name, or remove it: memlocal corpus rm {name}"))
                 }
-                store::Error::Damaged { .. } | store::Error::NotACorpus { .. } => {
-                    refusal(error.to_string(), "use an older backup")
-                }
+                store::Error::Damaged { .. } => refusal(error.to_string(), "use an older backup"),
+                store::Error::NotACorpus { .. } => refusal(error.to_string(), WRITTEN_BY_BACKUP),
                 error => error.into(),
             })?;
             print_line(format_args!("restored {name}: {}", content(&writer)?))?;
@@ -169,7 +174,7 @@ fn document_text(corpus: &Corpus, path: &Path) -> Result<String> {
     match named.map_or_else(|| corpus.document_at(&absolute(path).display().to_string()), |found| Ok(Some(found)))? {
         Some(document) => Ok(corpus.document_text(document.id)?),
         None => Err(refusal(
-            format!("{} is not a document of this corpus", path.display()),
+            format!("{} is not a document of this corpus", shown(path)),
             format!("memlocal corpus show {} lists them", corpus.name()),
         )),
     }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use launch::eprintln;
-use launch::output::{counted, print_line};
+use launch::output::{counted, print_line, printable};
 use launch::progress::Steps;
 use launch::{absolute, pdf_child, shown, wait_for};
 use memory::{Session, add, add_text, prepare};
@@ -87,12 +87,12 @@ impl Documents {
     /// Lists the files, of which there may be none.
     pub fn list(paths: &[PathBuf], selection: &Selection) -> Documents {
         let found = sources::find_selected(paths, selection);
-        found.errors.iter().for_each(|error| eprintln!("skipped {error}"));
+        found.errors.iter().for_each(|error| eprintln!("skipped {}", printable(error)));
         let mut documents = Self::of(found.files);
         documents.skipped = found.errors.len();
         documents.failed = found.errors.iter().map(|error| absolute(&error.path)).collect();
         for entry in &found.skipped {
-            let path = entry.path.display();
+            let path = printable(entry.path.display());
             match entry.reason {
                 // Files of a folder that are no documents are not failures.
                 SkipReason::UnknownKind => eprintln!("skipped {path}: not a document"),
@@ -155,7 +155,7 @@ impl Documents {
     }
 
     fn skip(&mut self, file: &Path, why: impl Display) {
-        eprintln!("skipped {}: {why}", file.display());
+        eprintln!("skipped {}: {why}", printable(file.display()));
         self.skipped += 1;
     }
 }
@@ -170,7 +170,7 @@ impl Iterator for Documents {
 }
 
 fn listed(paths: &[PathBuf]) -> String {
-    paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
+    paths.iter().map(|path| printable(path.display())).collect::<Vec<_>>().join(", ")
 }
 
 /// Stores documents in a corpus and prepares it for the session's method, with progress bars.

@@ -6,6 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::Result;
+use launch::output::printable;
 use launch::{absolute, eprintln, shown};
 use memory::Session;
 use store::Writer;
@@ -38,7 +39,7 @@ pub fn remove_gone(writer: &mut Writer, paths: &[PathBuf], documents: &Documents
     let (roots, missing): (Vec<PathBuf>, Vec<PathBuf>) =
         paths.iter().map(|path| absolute(path)).partition(|path| path.is_dir() || path.is_file());
     for root in missing {
-        eprintln!("{} is gone; its documents stay", root.display());
+        eprintln!("{} is gone; its documents stay", printable(root.display()));
     }
     remove(writer, |path| roots.iter().any(|root| is_below(root, path)) && is_gone(path, documents))
 }

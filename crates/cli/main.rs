@@ -26,6 +26,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use launch::config_file::Sections;
+use launch::failure::with_hint_of_cache;
 use launch::{choose, config_file, corpus_adapter, failure, shell};
 
 use args::{Args, Ask, Command, Ingest, Mcp, Serve, Train};
@@ -66,7 +67,9 @@ fn run(mut args: Args) -> Result<ExitCode> {
         Command::Ask(Ask { models, engine, .. })
         | Command::Ingest(Ingest { models, engine, .. })
         | Command::Serve(Serve { models, engine, .. }) => choose::first_run(models, engine, global)?,
-        Command::Train(Train { model, .. }) => train::leave_trained(model),
+        Command::Train(Train { model, .. }) => {
+            train::leave_trained(model, config_file::types(&args::command(), "model"))?
+        }
         _ => {}
     }
     match &mut args.command {
@@ -86,8 +89,10 @@ fn run(mut args: Args) -> Result<ExitCode> {
         _ => {}
     }
     match &args.command {
-        Command::Ask(ask) => return ask::run(ask, global),
-        Command::Ingest(ingest) => return ingest::run(ingest, global),
+        Command::Ask(ask) => return ask::run(ask, global).map_err(|error| with_hint_of_cache(error, global.kv_tokens)),
+        Command::Ingest(ingest) => {
+            return ingest::run(ingest, global).map_err(|error| with_hint_of_cache(error, global.kv_tokens));
+        }
         Command::Train(train) => return train::run(train, global),
         Command::Corpus { command } => return corpus::run(command, global),
         Command::Methods { command } => return methods::run(command),

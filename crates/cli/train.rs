@@ -39,9 +39,23 @@ const SIDE_BY_SIDE: usize = 8;
 /// Questions that are written before the rest is estimated.
 const TIMED: usize = 4;
 
-/// Leaves the model that is trained, without the adapter that it runs with: the config file and a bundle may name one.
-pub fn leave_trained(model: &mut String) {
-    *model = typed_model::without_any_adapter(model).to_owned();
+/// Leaves the model that is trained, without the adapter that it runs with: the config file, the environment and a bundle may
+/// name one.
+///
+/// # Errors
+/// If the command line names one.
+pub fn leave_trained(model: &mut String, is_typed: bool) -> Result<()> {
+    let trained = typed_model::without_any_adapter(model).to_owned();
+    if is_typed && trained != *model {
+        let hint =
+            format!("the adapter to begin with is --adapter: memlocal train --model {trained} --adapter reader=PATH");
+        return Err(refusal(
+            format!("--model {model} names an adapter, and training begins with that of --adapter"),
+            hint,
+        ));
+    }
+    *model = trained;
+    Ok(())
 }
 
 pub fn run(train: &Train, global: &GlobalFlags) -> Result<ExitCode> {

@@ -5,6 +5,7 @@ use std::thread;
 use anyhow::Result;
 use launch::corpus_adapter::reader_of;
 use launch::eprintln;
+use launch::output::printable;
 use memory::Session;
 use sources::{Changes, Watch};
 use store::{Corpora, Writer};
@@ -24,7 +25,7 @@ pub fn follow(mut watch: Watch, ingest: &Ingest, corpora: &Corpora, session: &Se
         }
         if !ingest.delete {
             for file in &removed {
-                eprintln!("{} is gone; its documents stay, as --delete was not given", file.display());
+                eprintln!("{} is gone; its documents stay, as --delete was not given", printable(file.display()));
             }
         }
         if changed.is_empty() && !ingest.delete {

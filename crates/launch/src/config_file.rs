@@ -33,10 +33,10 @@ use clap::{Arg, ArgAction, ArgMatches, Command, FromArgMatches};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::eprintln;
 use crate::failure::refusal;
 use crate::flags::MODELS_HEADING;
 use crate::home;
+use crate::output::print_styled_error;
 
 /// Its name in the data folder.
 const FILE: &str = "config.toml";
@@ -85,6 +85,11 @@ pub fn parse_without_file<A: FromArgMatches>(command: Command) -> Option<A> {
     parsed(without_overridden_variables(command, &given)).ok()
 }
 
+/// Whether the command line itself gives this argument to its command.
+pub fn types(command: &Command, argument: &str) -> bool {
+    Given::of(command, std::env::args_os()).typed.iter().any(|id| id == argument)
+}
+
 /// The arguments, or what is wrong with them. Help that was requested is printed, and ends the program.
 fn parsed<A: FromArgMatches>(command: Command) -> Result<A, clap::Error> {
     let parsed = command.try_get_matches().and_then(|matches| A::from_arg_matches(&matches));
@@ -100,8 +105,21 @@ fn exit_with_usage(mut error: clap::Error, command: &Command) -> ! {
     }
     let message = error.render();
     let message = if std::io::stderr().is_terminal() { message.ansi().to_string() } else { message.to_string() };
-    eprintln!("{}", message.trim_end());
+    print_styled_error(in_plain_words(message.trim_end()));
     std::process::exit(error.exit_code())
+}
+
+/// A message of clap without the terms of Rust for what is no number.
+fn in_plain_words(message: &str) -> String {
+    [
+        ("invalid digit found in string", "expected a whole number"),
+        ("cannot parse integer from empty string", "expected a whole number"),
+        ("number too large to fit in target type", "the number is too large"),
+        ("invalid float literal", "expected a number"),
+        ("cannot parse float from empty string", "expected a number"),
+    ]
+    .into_iter()
+    .fold(message.to_owned(), |message, (theirs, ours)| message.replace(theirs, ours))
 }
 
 /// The subcommand that a word most likely misspells, at its position on the command line.
@@ -336,7 +354,7 @@ impl File<'_> {
             Err(error) if matches!(error.kind(), ErrorKind::ValueValidation | ErrorKind::InvalidValue) => {
                 let message = error.to_string();
                 let first = message.lines().next().unwrap_or_default();
-                Err(self.wrong(line, first.trim_start_matches("error: ").to_owned()))
+                Err(self.wrong(line, in_plain_words(first.trim_start_matches("error: "))))
             }
             // What else is required may come from the command line.
             _ => Ok(()),

@@ -1,6 +1,6 @@
 //! Errors as they are printed: `error:`, the causes, and a `hint:` where the user can do something.
 
-use std::io::{IsTerminal, Write};
+use std::io::{ErrorKind, IsTerminal, Write};
 use std::process::ExitCode;
 
 use calls::CallError;
@@ -28,6 +28,24 @@ pub struct Refusal {
 /// An error with a hint.
 pub fn refusal(cause: impl Into<String>, hint: impl Into<String>) -> anyhow::Error {
     Refusal { cause: cause.into(), hint: hint.into() }.into()
+}
+
+/// Gives the error of a call that is longer than a KV cache of `kv_tokens`, the size that was asked for, the hint how large the
+/// cache has to be.
+pub fn with_hint_of_cache(error: anyhow::Error, kv_tokens: Option<usize>) -> anyhow::Error {
+    let call = error.chain().find_map(|cause| match cause.downcast_ref::<MemoryError>() {
+        Some(MemoryError::Call(call)) => Some(call),
+        _ => cause.downcast_ref::<CallError>(),
+    });
+    let Some(CallError::TooLong { prompt_tokens, max_output_tokens, context_tokens, .. }) = call else { return error };
+    // The context is the model's, or the cache in whole pages.
+    if kv_tokens.is_none_or(|tokens| tokens.next_multiple_of(models::PAGE_TOKENS) != *context_tokens) {
+        return error;
+    }
+    let least = prompt_tokens + max_output_tokens;
+    let hint =
+        format!("this call needs --kv-tokens {least} at least; without the flag the cache holds the model's context");
+    refusal(error.to_string(), hint)
 }
 
 /// Prints an error and gives the exit code.
@@ -167,6 +185,9 @@ fn of_store(error: &store::Error) -> Option<String> {
         E::CorpusBusy { .. } => "wait until it has ended, or stop it; its finished work is stored".into(),
         E::DiskFull { .. } => "free some space; nothing was lost, the same command resumes".into(),
         E::NotPermitted { .. } => "choose a folder that you may write to: --data-dir FOLDER, or MEMLOCAL_HOME".into(),
+        E::Io { source, .. } if source.kind() == ErrorKind::NotADirectory => {
+            "the data folder must be a folder: --data-dir FOLDER, or MEMLOCAL_HOME".into()
+        }
         E::Postgres { .. } => {
             "check that it is running and has pgvector, and that this user may create tables (see --vectors)".into()
         }

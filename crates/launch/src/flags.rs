@@ -274,9 +274,14 @@ pub struct EndpointFlags {
     pub engine_context: Option<usize>,
 }
 
+/// More threads than any machine has cores; far more would not start.
+const MAX_THREADS: usize = 1024;
+
 /// Parses a number of threads.
 fn threads(text: &str) -> Result<NonZeroUsize, String> {
-    at_least_one(text).and_then(|threads| NonZeroUsize::new(threads).ok_or_else(|| "it must be 1 or more".into()))
+    let threads = at_least_one(text)?;
+    let in_range = NonZeroUsize::new(threads).filter(|_| threads <= MAX_THREADS);
+    in_range.ok_or_else(|| format!("it must be 1 to {MAX_THREADS}"))
 }
 
 /// Parses a whole number from 1.

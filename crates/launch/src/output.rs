@@ -1,15 +1,42 @@
 //! Printing to standard output and standard error.
 
-use std::fmt::Display;
-use std::io::{ErrorKind, Write};
+use std::fmt::{Display, Write as _};
+use std::io::{ErrorKind, IsTerminal, Write};
 
 use anyhow::{Context, Result};
 use comfy_table::{Table, presets};
 
-/// Prints a text; a closed pipe is no error.
+/// A name or a message in one line: its control characters, line ends too, are escaped as in JSON, so that they have no
+/// effect on a terminal.
+pub fn printable(text: impl Display) -> String {
+    escaped(&text.to_string(), char::is_control)
+}
+
+/// A text of several lines in the same way.
+fn in_lines(text: &str) -> String {
+    escaped(text, |c| c.is_control() && c != '\n' && c != '\t')
+}
+
+fn escaped(text: &str, is_escaped: impl Fn(char) -> bool) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            c if !is_escaped(c) => shown.push(c),
+            '\n' => shown.push_str("\\n"),
+            '\r' => shown.push_str("\\r"),
+            '\t' => shown.push_str("\\t"),
+            c => drop(write!(shown, "\\u{:04x}", u32::from(c))),
+        }
+    }
+    shown
+}
+
+/// Prints a text, on a terminal with its control characters escaped; a closed pipe is no error.
 pub fn print(text: impl Display) -> Result<()> {
     let mut out = std::io::stdout().lock();
-    match write!(out, "{text}").and_then(|()| out.flush()) {
+    let printed =
+        if out.is_terminal() { write!(out, "{}", in_lines(&text.to_string())) } else { write!(out, "{text}") };
+    match printed.and_then(|()| out.flush()) {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
         printed => printed.context("the output cannot be written"),
     }
@@ -22,9 +49,15 @@ macro_rules! eprintln {
     ($($arg:tt)*) => { $crate::output::print_error_line(format_args!($($arg)*)) };
 }
 
-/// Writes a line to standard error, with passwords in URLs redacted; a closed standard error is ignored.
+/// Writes a line to standard error, with passwords in URLs redacted and control characters escaped; a closed standard error is
+/// ignored.
 pub fn print_error_line(line: impl Display) {
-    let _ = writeln!(std::io::stderr().lock(), "{}", store::without_secrets(&line.to_string()));
+    print_styled_error(in_lines(&line.to_string()));
+}
+
+/// The same for a text with the colours of a terminal.
+pub fn print_styled_error(text: impl Display) {
+    let _ = writeln!(std::io::stderr().lock(), "{}", store::without_secrets(&text.to_string()));
 }
 
 /// Standard error for logs: whole lines, with passwords in URLs redacted; a closed standard error is ignored.
@@ -55,6 +88,7 @@ pub fn print_table(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>)
 
 /// Rows under a header, without frame lines that scripts would have to strip.
 pub fn table(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
+    let rows = rows.into_iter().map(|row| row.into_iter().map(printable).collect::<Vec<_>>());
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_header(header).add_rows(rows);
     table.column_iter_mut().for_each(|column| {
@@ -66,4 +100,18 @@ pub fn table(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> St
 /// A number of things: `1 page`, `2 pages`.
 pub fn counted(number: usize, thing: &str) -> String {
     format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_characters_have_no_effect_on_a_terminal() {
+        let name = "a\u{1b}[31m\n\thint: b\u{9b}2J\r\u{7f}.txt";
+        assert_eq!(printable(name), r"a\u001b[31m\n\thint: b\u009b2J\r\u007f.txt");
+        assert_eq!(in_lines(name), "a\\u001b[31m\n\thint: b\\u009b2J\\r\\u007f.txt");
+        assert_eq!(table(&["document"], [vec!["a\nb".to_owned()]]), "document\na\\nb");
+        assert_eq!(printable("Zoë 日本 🦉"), "Zoë 日本 🦉");
+    }
 }

@@ -5,6 +5,7 @@ use std::path::{Component, Path, PathBuf};
 use anyhow::Result;
 
 use crate::failure::refusal;
+use crate::output::printable;
 
 /// The absolute form of a path, without `..`, so that a file has one name in every working directory.
 pub fn absolute(path: &Path) -> PathBuf {
@@ -12,10 +13,11 @@ pub fn absolute(path: &Path) -> PathBuf {
     canonical.flatten().or_else(|| std::path::absolute(path).ok()).unwrap_or_else(|| path.to_owned())
 }
 
-/// A path for output: relative to the working directory if it is below it.
-pub fn shown(path: &str) -> String {
+/// A path for output: relative to the working directory if it is below it, in one line.
+pub fn shown(path: impl AsRef<Path>) -> String {
     let here = std::env::current_dir().unwrap_or_default();
-    Path::new(path).strip_prefix(here).map_or_else(|_| path.to_owned(), |below| below.display().to_string())
+    let path = path.as_ref();
+    printable(path.strip_prefix(here).unwrap_or(path).display())
 }
 
 /// Checks that a new file has a folder.

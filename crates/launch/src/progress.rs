@@ -9,7 +9,7 @@ use memory::Progress;
 use models::fetch;
 
 use crate::eprintln;
-use crate::output::counted;
+use crate::output::{counted, printable};
 
 /// Time between two lines where there is no terminal.
 const BETWEEN_LINES: Duration = Duration::from_secs(10);
@@ -138,7 +138,7 @@ struct Bar {
 
 impl Bar {
     fn new(prefix: &str, template: &str) -> Bar {
-        let drawn = ProgressBar::no_length().with_prefix(prefix.to_owned());
+        let drawn = ProgressBar::no_length().with_prefix(printable(prefix));
         let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
         drawn.set_style(style.with_key("left", write_left));
         drawn.enable_steady_tick(Duration::from_millis(200));

@@ -12,7 +12,7 @@ use tokio::time::timeout;
 
 use crate::app::App;
 use crate::error::{Result, ServerError};
-use crate::json::parse;
+use crate::json::{in_words_of_numbers, parse};
 use crate::warnings::Warnings;
 
 /// A JSON body. Unknown fields are ignored with a warning where the route collects [`Warnings`], else refused.
@@ -80,7 +80,12 @@ impl<T: DeserializeOwned> FromRequestParts<App> for Params<T> {
     type Rejection = ServerError;
 
     async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self> {
-        let unusable = |refused: QueryRejection| ServerError::Invalid { message: refused.body_text(), param: None };
+        let unusable = |refused: QueryRejection| {
+            let text = refused.body_text();
+            let what = text.strip_prefix("Failed to deserialize query string: ").unwrap_or(&text);
+            let message = format!("the query string cannot be used: {}", in_words_of_numbers(what));
+            ServerError::Invalid { message, param: what.split_once(": ").map(|(name, _)| name.to_owned()) }
+        };
         Query::try_from_uri(&parts.uri).map(|Query(params)| Params(params)).map_err(unusable)
     }
 }

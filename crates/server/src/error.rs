@@ -26,6 +26,8 @@ pub enum ServerError {
     NotFound(String),
     #[error("{0}")]
     Conflict(String),
+    #[error("corpus {0} is locked by a job")]
+    CorpusLocked(String),
     #[error("this server keeps no threads")]
     NoThreads,
     #[error("only the operator may do this")]
@@ -118,7 +120,9 @@ impl ServerError {
             Self::Invalid { .. } | Self::Shelf { .. } => (S::BAD_REQUEST, "invalid_value"),
             Self::UnknownModel(_) | Self::OtherWork(_) => (S::NOT_FOUND, "model_not_found"),
             Self::NotFound(_) => (S::NOT_FOUND, "not_found"),
-            Self::Conflict(_) | Self::NoThreads | Self::Pulling | Self::Fixed(_) => (S::CONFLICT, "conflict"),
+            Self::Conflict(_) | Self::CorpusLocked(_) | Self::NoThreads | Self::Pulling | Self::Fixed(_) => {
+                (S::CONFLICT, "conflict")
+            }
             Self::OperatorOnly => (S::FORBIDDEN, "operator_only"),
             Self::ModelsFixed(_) => (S::FORBIDDEN, "models_fixed"),
             Self::NoRoom { .. } => (S::INSUFFICIENT_STORAGE, "out_of_memory"),
@@ -138,6 +142,7 @@ impl ServerError {
             Self::NoDatabase => (S::SERVICE_UNAVAILABLE, "database"),
             Self::Thread(_) => (S::SERVICE_UNAVAILABLE, "overloaded"),
             Self::DataFolder(error) if is_full(error) => (S::INSUFFICIENT_STORAGE, "disk_full"),
+            Self::DataFolder(error) if is_protected(error) => (S::INSUFFICIENT_STORAGE, "read_only"),
             Self::Worker(_) | Self::DataFolder(_) => (S::INTERNAL_SERVER_ERROR, "internal"),
             Self::Call(error) => match error {
                 C::TooLong { .. } | C::TooLongToEmbed { .. } => (S::BAD_REQUEST, "context_length_exceeded"),
@@ -162,6 +167,7 @@ impl ServerError {
                 | E::Overtaken { .. } => (S::CONFLICT, "conflict"),
                 E::TextTooLong { .. } => (S::PAYLOAD_TOO_LARGE, "request_too_large"),
                 E::DiskFull { .. } => (S::INSUFFICIENT_STORAGE, "disk_full"),
+                E::NotPermitted { .. } => (S::INSUFFICIENT_STORAGE, "read_only"),
                 E::Postgres { .. } => (S::SERVICE_UNAVAILABLE, "database"),
                 _ => (S::INTERNAL_SERVER_ERROR, "internal"),
             },
@@ -180,7 +186,7 @@ impl ServerError {
         use CallError as C;
         use store::Error as E;
         Some(match self {
-            Self::Conflict(_) => "GET /v1/jobs lists the jobs; try again when the current one has ended".into(),
+            Self::CorpusLocked(_) => "GET /v1/jobs lists the jobs; try again when the current one has ended".into(),
             Self::NoThreads => "ask without `thread`, or start the server without --no-threads".into(),
             Self::OperatorOnly => "start the server with --operator NAME, the name of your key".into(),
             Self::Pulling => "try again when it is there: GET /v1/shelf shows the models".into(),
@@ -342,7 +348,7 @@ mod tests {
             (ErrorKind::StorageFull, 507, Some("free some space; nothing was lost")),
             (
                 ErrorKind::ReadOnlyFilesystem,
-                500,
+                507,
                 Some("let the user that runs the server write to its data folder; nothing was lost"),
             ),
             (ErrorKind::InvalidData, 500, None),

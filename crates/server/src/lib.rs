@@ -43,6 +43,7 @@ mod operator;
 mod page;
 mod permits;
 mod pulling;
+mod query;
 mod rate;
 mod recall;
 mod router;

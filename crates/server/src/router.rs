@@ -11,14 +11,17 @@ use utoipa_axum::router::OpenApiRouter;
 use crate::app::App;
 use crate::config::Config;
 use crate::error::ServerError;
+use crate::query::Parameters;
 use crate::{
-    anthropic, api, bench, body, corpora, docs, engine, guard, health, mcp, ollama, openai, operator, page, shelf,
+    anthropic, api, bench, body, corpora, docs, engine, guard, health, mcp, ollama, openai, operator, page, query,
+    shelf,
 };
 
 /// All routes.
 pub(crate) fn router(app: &App) -> Router {
     let (documented, openapi) = documented(&app.config).split_for_parts();
     let openapi = api::with_error_responses(openapi);
+    let documented = documented.route_layer(middleware::from_fn_with_state(Parameters::of(&openapi), query::check));
     let mcp = Router::new()
         .route_service("/mcp", mcp::over_http(app))
         .layer(middleware::from_fn_with_state(Arc::clone(app), body::buffer));

@@ -159,7 +159,7 @@ impl Tenant {
     /// Acquires permission to change a corpus.
     ///
     /// # Errors
-    /// [`ServerError::Conflict`] while a job changes the corpus or waits to.
+    /// [`ServerError::CorpusLocked`] while a job changes the corpus or waits to.
     pub fn try_lock_corpus(&self, corpus: &str) -> Result<CorpusLock> {
         self.corpus_mutex(corpus).try_lock_owned().map_err(|_| corpus_locked(corpus))
     }
@@ -178,5 +178,5 @@ impl Tenant {
 }
 
 fn corpus_locked(corpus: &str) -> ServerError {
-    ServerError::Conflict(format!("corpus {corpus} is locked by a job; GET /v1/jobs lists the jobs"))
+    ServerError::CorpusLocked(corpus.to_owned())
 }

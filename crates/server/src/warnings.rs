@@ -16,6 +16,7 @@ use serde_json::Value;
 
 use crate::error::{Result, ServerError};
 use crate::json::read;
+use crate::query::Ignored;
 
 /// The warnings of one request.
 #[derive(Debug, Clone, Default)]
@@ -59,6 +60,9 @@ const MAX_NAMED: usize = 16;
 /// Collects the warnings of a request into the header of its response.
 pub(crate) async fn collect(mut request: Request, next: Next) -> Response {
     let warnings = Warnings::default();
+    if let Some(Ignored(names)) = request.extensions().get() {
+        warnings.add(format!("ignored query parameters: {}", names.join(", ")));
+    }
     request.extensions_mut().insert(warnings.clone());
     let mut response = next.run(request).await;
     if let Some(value) = warnings.header() {

@@ -35,7 +35,9 @@ fn a_bad_line_does_not_end_a_batch() {
     assert_eq!(replies[0]["custom_id"], "a");
     assert_eq!(replies[0]["response"]["body"]["choices"][0]["message"]["content"], "Yes.");
     assert_eq!(lines("error_file_id").len(), 2);
-    host.post(&format!("{path}/cancel"), &json!({})).refused(409, "conflict");
+    let cancelled = host.post(&format!("{path}/cancel"), &json!({}));
+    cancelled.refused(409, "conflict");
+    assert!(cancelled.json()["error"].get("hint").is_none(), "jobs have no part in it: {}", cancelled.text);
 }
 
 /// A model that answers as many chats as there are permits; the others wait.

@@ -179,7 +179,7 @@ fn unsupported_fields_are_refused() {
         );
     };
     check(json!({ "temperature": 3 }), "temperature", "0 to 2");
-    check(json!({ "temperature": "hot" }), "temperature", "expected f32");
+    check(json!({ "temperature": "hot" }), "temperature", "expected a number");
     check(json!({ "top_p": -1 }), "top_p", "0 to 1");
     check(json!({ "n": 0 }), "n", "1 to 128");
     check(json!({ "max_tokens": 0 }), "max_tokens", "at least 1");

@@ -68,7 +68,11 @@ fn invalid_uploads_are_refused() {
     assert!(host.upload("a", &[("a.exe", b"MZ\x90\0")], "rag").refused(400, "invalid_value").contains(".pdf"));
     host.upload("a", &[("a.txt", b"a")], "best").refused(400, "invalid_value");
     host.upload("a", &[], "rag").refused(400, "invalid_value");
-    host.post("/v1/corpora/a/documents", &json!({ "name": "..", "text": "a" })).refused(400, "invalid_value");
+    for name in ["..", "a\nb.txt", ""] {
+        let refused = host.post("/v1/corpora/a/documents", &json!({ "name": name, "text": "a" }));
+        let rule = "a document needs a name of 1 to 255 bytes, without control characters and other than `.` and `..`";
+        assert_eq!(refused.refused(400, "invalid_value"), rule, "{name:?}");
+    }
     let cut = host.send(
         "POST",
         "/v1/corpora/a/documents",

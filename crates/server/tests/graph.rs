@@ -88,8 +88,8 @@ fn missing_graphs_are_empty_and_invalid_parameters_are_refused() {
     check("format=png", json!("format"));
     check("hops=9", json!("hops"));
     check("limit=0", json!("limit"));
-    check("limit=all", Value::Null);
-    check("depth=1", Value::Null);
+    check("limit=all", json!("limit"));
+    check("depth=1", json!("depth"));
     host.get("/v1/corpora/a/graph?node=eve").refused(404, "not_found");
     host.get("/v1/corpora/none/graph").refused(404, "not_found");
 }

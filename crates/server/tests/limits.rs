@@ -216,6 +216,24 @@ fn large_bodies_are_refused() {
     assert!(upload(4000).refused(413, "request_too_large").contains("3000 bytes"));
 }
 
+#[test]
+fn long_queries_and_questions_are_refused_with_both_numbers() {
+    let host = Host::new(says("Yes."));
+    host.corpus("a", &[("a.txt", "The lamp was out.")]);
+    let long = "é".repeat(65_537);
+    let says = "has at most 65536 characters; this one has 65537";
+    let search = host.post("/v1/corpora/a/search", &json!({ "query": long })).refused(400, "invalid_value");
+    let store = host.post("/v1/vector_stores/a/search", &json!({ "query": long })).refused(400, "invalid_value");
+    let ask = host.post("/v1/corpora/a/ask", &json!({ "question": long })).refused(400, "invalid_value");
+    let stream = json!({ "question": long, "stream": true });
+    let stream = host.post("/v1/corpora/a/ask", &stream).refused(400, "invalid_value");
+    let chat = json!({ "model": "a", "messages": [{ "role": "user", "content": long }] });
+    let chat = host.post("/v1/chat/completions", &chat).refused(400, "invalid_value");
+    assert_eq!([search, store], [(); 2].map(|()| format!("a query {says}")));
+    assert_eq!([ask, stream, chat], [(); 3].map(|()| format!("a question {says}")));
+    assert_eq!(host.post("/v1/corpora/a/search", &json!({ "query": "x".repeat(65_536) })).status, 200);
+}
+
 /// A model that writes three pieces.
 fn pieces() -> Double {
     let script = Scripted::new(CONTEXT_TOKENS).named("pieces").answer("chat", "Good day.");

@@ -192,3 +192,36 @@ fn allowed_origins_may_send_requests() {
     from("OPTIONS", "https://evil.example", &[("access-control-request-method", "POST")])
         .refused(403, "foreign_origin");
 }
+
+#[test]
+fn unknown_query_parameters_are_refused_or_named_in_a_warning() {
+    let host = Host::new(says("Yes."));
+    host.post("/v1/corpora", &json!({ "name": "a" }));
+    let none = "there is no query parameter `page` here; known: none";
+    for path in ["/v1/corpora", "/v1/corpora/a/documents", "/v1/corpora/a/threads", "/v1/engine", "/v1/jobs"] {
+        assert_eq!(host.get(&format!("{path}?page=1")).refused(400, "invalid_value"), none, "{path}");
+    }
+    let graph = host.get("/v1/corpora/a/graph?format=dot&page=1").refused(400, "invalid_value");
+    assert_eq!(
+        graph,
+        "there is no query parameter `page` here; known: `format`, `graph`, `hops`, `limit`, `node`, `question`"
+    );
+    let created = host.post("/v1/corpora?dry-run=1", &json!({ "name": "b" }));
+    assert_eq!(created.json()["error"]["param"], "dry-run", "nothing was made");
+    host.get("/v1/corpora/b/documents").refused(404, "not_found");
+    for path in ["/v1/models?api-version=1", "/v1/files?limit=2&api-version=1", "/api/tags?api-version=1"] {
+        let answer = host.get(path);
+        assert_eq!((answer.status, answer.warning()), (200, "ignored query parameters: api-version"), "{path}");
+    }
+    assert_eq!(host.get("/v1/files?limit=2").header("warning"), None);
+    let message = host.get("/v1/files?limit=few").refused(400, "invalid_value");
+    assert_eq!(message, "the query string cannot be used: limit: expected a whole number of at least 0");
+}
+
+#[test]
+fn a_path_that_is_no_text_is_refused_as_other_requests_are() {
+    let host = Host::new(says("Yes."));
+    for path in ["/v1/corpora/%ff/documents", "/v1/models/%ff", "/v1/jobs/%C3"] {
+        assert_eq!(host.get(path).refused(400, "invalid_value"), "the path is not valid UTF-8", "{path}");
+    }
+}

@@ -82,6 +82,16 @@ fn tools_remember_search_ask_and_read() {
     assert_eq!((&resources[0]["name"], resources.as_array().map(Vec::len)), (&json!("wall"), Some(1)));
     let content = rpc(&host, "resources/read", json!({ "uri": resources[0]["uri"] }));
     assert_eq!(content["contents"][0]["text"], text);
+    for unknown in ["memlocal://../1", "memlocal://none/1", "memlocal://pell/x"] {
+        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "resources/read", "params": { "uri": unknown } });
+        let headers = [("content-type", "application/json"), ("accept", "application/json, text/event-stream")];
+        let answer = host.send("POST", "/mcp", &headers, &body.to_string());
+        assert!(
+            answer.text.contains(&format!("\"code\":-32002,\"message\":\"there is no {unknown}\"")),
+            "{}",
+            answer.text
+        );
+    }
     let templates = rpc(&host, "resources/templates/list", json!({}))["resourceTemplates"].take();
     assert_eq!(templates[0]["uriTemplate"], "memlocal://{corpus}/{document}");
 

@@ -85,6 +85,26 @@ fn what_is_not_to_be_kept_is_not() {
     forgetful.get(&path(&response)).refused(404, "not_found");
 }
 
+#[test]
+fn a_response_that_cannot_be_stored_is_given_unless_its_storage_was_asked_for() {
+    let host = Host::new(script());
+    let kept = create(&host, json!({})).json();
+    std::fs::remove_dir_all(host.folder.path().join("responses")).expect("it is there");
+    std::fs::write(host.folder.path().join("responses"), "no folder").expect("it can be written");
+    let given = create(&host, json!({}));
+    assert_eq!(given.warning(), "the response is not stored: its file cannot be written");
+    let response = given.json();
+    assert_eq!((&response["store"], &response["output"][0]["content"][0]["text"]), (&json!(false), &json!("Two.")));
+    assert_eq!(kept["store"], true);
+    let events = create(&host, json!({ "stream": true })).events();
+    let (name, last) = events.last().expect("it has events");
+    assert_eq!((name.as_str(), &last["response"]["store"]), ("response.completed", &json!(false)));
+    create(&host, json!({ "background": true })).refused(500, "internal");
+    let host = Host::on(std::sync::Arc::clone(&host.folder), Arc::new(script()), |_| {});
+    let message = create(&host, json!({ "store": true })).refused(500, "internal");
+    assert_eq!(message, "a file of the data folder cannot be written");
+}
+
 #[cfg(unix)]
 #[test]
 fn files_are_private_to_their_owner() {

@@ -16,6 +16,7 @@ use utoipa::ToSchema;
 
 use super::answered::Answered;
 use super::ready::prepare;
+use super::search::check_length;
 use super::settings::{default_settings, method};
 use super::thread::Place;
 use crate::admission::AdmittedJson;
@@ -110,6 +111,7 @@ pub(crate) async fn answer(
     if request.question.trim().is_empty() {
         return Err(MemoryError::EmptyQuestion.into());
     }
+    check_length("question", &request.question)?;
     let settings = Settings { keep_prefixes: app.config.keep_prefixes, ..settings(&request)? };
     if request.follow_up.unwrap_or(false) && request.thread.is_none() {
         return Err(ServerError::invalid("`follow_up` needs the `thread` whose turns it refers to", "follow_up"));

@@ -185,7 +185,7 @@ pub(crate) async fn text(tenant: &Arc<Tenant>, corpus: String, id: String) -> Re
 /// Removes a file from a corpus: its document with what was derived from it, its record, and what is left of its job.
 ///
 /// # Errors
-/// [`ServerError::NotFound`], and [`ServerError::Conflict`] while a job changes the corpus.
+/// [`ServerError::NotFound`], and [`ServerError::CorpusLocked`] while a job changes the corpus.
 pub(crate) async fn detach(tenant: &Arc<Tenant>, corpus: String, id: String) -> Result<()> {
     let (place, wanted) = (corpus.clone(), id.clone());
     let (documents, job) = reading(tenant, corpus.clone(), move |corpus| {

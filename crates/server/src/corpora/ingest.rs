@@ -247,7 +247,8 @@ pub(crate) fn file_name(name: &str) -> Result<String> {
     let name = name.rsplit(['/', '\\']).next().unwrap_or_default().trim();
     let usable =
         !matches!(name, "" | "." | "..") && name.len() <= MAX_NAME_BYTES && !name.chars().any(char::is_control);
-    if usable { Ok(name.to_owned()) } else { Err(invalid_upload("a document needs a name of 1 to 255 bytes")) }
+    let rule = "a document needs a name of 1 to 255 bytes, without control characters and other than `.` and `..`";
+    if usable { Ok(name.to_owned()) } else { Err(invalid_upload(rule)) }
 }
 
 /// The name that a client gives to a text, with its folders: texts of one name in two folders are two documents.

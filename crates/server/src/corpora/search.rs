@@ -32,6 +32,23 @@ pub(crate) struct SearchRequest {
 const DEFAULT_PAGES: usize = 10;
 const MAX_PAGES: usize = 1000;
 
+/// Maximum characters of a query or question: all of it is embedded, and a megabyte would keep the embedder for minutes.
+const MAX_CHARS: usize = 65_536;
+
+/// Refuses a `query` or `question` that is too long.
+///
+/// # Errors
+/// [`ServerError::Invalid`] with both numbers.
+pub(super) fn check_length(name: &str, text: &str) -> Result<()> {
+    match text.chars().count() {
+        ..=MAX_CHARS => Ok(()),
+        chars => Err(ServerError::invalid(
+            format!("a {name} has at most {MAX_CHARS} characters; this one has {chars}"),
+            name,
+        )),
+    }
+}
+
 /// Search pages.
 #[utoipa::path(post, path = "/v1/corpora/{corpus}/search", tag = "Memory", params(("corpus" = String, Path)),
     request_body = SearchRequest, responses((status = 200, body = Value), (status = 404)))]
@@ -61,6 +78,7 @@ pub(crate) async fn search_pages(
     if !(1..=MAX_PAGES).contains(&k) {
         return Err(ServerError::invalid(format!("`k` must be 1 to {MAX_PAGES}"), "k"));
     }
+    check_length("query", &request.query)?;
     let query: Arc<str> = request.query.into();
     // The work runs on a thread, which does not know this task.
     let priority = priority();

@@ -159,7 +159,8 @@ impl ServerHandler for Mcp {
             place.and_then(|(corpus, id)| Some((corpus.to_owned(), DocId(id.parse().ok()?)))).ok_or_else(unknown)?;
         let document = read_document(&self.tenant(&context)?, corpus, id).await.map_err(|error| {
             match error.status().0.as_u16() {
-                404 => unknown(),
+                // The corpus may have a name that none can have.
+                400 | 404 => unknown(),
                 _ => failed(&error),
             }
         })?;

@@ -19,6 +19,7 @@ use crate::corpora::{
     list_documents, read_document, remove_document, search_pages, start_preparation,
 };
 use crate::error::{Result, ServerError};
+use crate::json::in_words_of_json;
 use crate::tenant::Tenant;
 
 #[derive(Deserialize)]
@@ -238,7 +239,7 @@ async fn read_source(tenant: &Arc<Tenant>, arguments: Value) -> Result<Value> {
 
 fn read<T: DeserializeOwned>(arguments: Value) -> Result<T> {
     serde_json::from_value(arguments).map_err(|error| ServerError::Invalid {
-        message: format!("the arguments cannot be used: {error}"),
+        message: format!("the arguments cannot be used: {}", in_words_of_json(&error.to_string())),
         param: None,
     })
 }

@@ -9,6 +9,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use store::private;
 
+use crate::json::in_words_of_json;
+
 /// Extensions of what was written so far: replies, and requests that failed.
 pub(super) const REPLIES: &str = "replies";
 pub(super) const FAILURES: &str = "failures";
@@ -51,7 +53,7 @@ pub(super) fn read(input: &[u8], endpoint: &str, max_bytes: usize) -> Result<Vec
         .map(|(number, line)| {
             let written: Result<Written, String> = match line.len() {
                 bytes if bytes > max_bytes => Err(format!("it has {bytes} bytes; at most {max_bytes} are read")),
-                _ => serde_json::from_slice(line).map_err(|error| error.to_string()),
+                _ => serde_json::from_slice(line).map_err(|error| in_words_of_json(&error.to_string())),
             };
             let custom_id = written.as_ref().ok().map(|written| written.custom_id.clone());
             let is_new = custom_id.iter().all(|id| known.insert(id.clone()));

@@ -7,6 +7,7 @@ use super::super::params::refuse_if;
 use super::super::vector_stores::MAX_RESULTS;
 use super::tools::ResponseToolChoice;
 use crate::error::{Result, ServerError};
+use crate::json::in_words_of_json;
 use crate::warnings::Warnings;
 
 /// A search that a request asks for.
@@ -47,7 +48,10 @@ impl FileSearch {
             return Ok(None);
         }
         for definition in definitions.iter().filter(|definition| definition["type"] == "file_search") {
-            let unusable = |error| ServerError::invalid(format!("`file_search` cannot be used: {error}"), "tools");
+            let unusable = |error: serde_json::Error| {
+                let why = in_words_of_json(&error.to_string());
+                ServerError::invalid(format!("`file_search` cannot be used: {why}"), "tools")
+            };
             let Definition { vector_store_ids, max_num_results, filters, ranking_options } =
                 Definition::deserialize(definition).map_err(unusable)?;
             refuse_if(filters.is_some(), "filters")?;

@@ -12,9 +12,10 @@ use super::output::{Output, lock, usage};
 use super::request::{Asked, Source};
 use super::{conversations, corpus, stored};
 use crate::app::App;
-use crate::error::Result;
+use crate::error::{Result, ServerError};
 use crate::stream::Sink;
 use crate::tenant::Tenant;
+use crate::warnings::Warnings;
 
 /// A response that is being made.
 pub(super) struct Generation {
@@ -23,6 +24,7 @@ pub(super) struct Generation {
     /// What is kept when it has ended.
     pub record: Option<Record>,
     continued: Option<Continued>,
+    warnings: Warnings,
 }
 
 /// The conversation that a response is part of, and the corpora that it may quote.
@@ -36,15 +38,17 @@ impl Generation {
         asked: Asked,
         record: Option<Record>,
         continued: Option<Continued>,
+        warnings: Warnings,
         sink: Option<Sink>,
     ) -> Result<Generation> {
         let output = Output::new(&asked.frame, sink)?;
-        Ok(Generation { asked, output: Arc::new(Mutex::new(output)), record, continued })
+        Ok(Generation { asked, output: Arc::new(Mutex::new(output)), record, continued, warnings })
     }
 
-    /// The finished response, which is kept if the request stores it.
+    /// The finished response, which is kept if the request stores it. One that cannot be written has `store: false` and a
+    /// warning, unless the request asks for its storage.
     pub async fn run(&self, app: &App, tenant: &Arc<Tenant>) -> Result<Value> {
-        let response = match &self.asked.source {
+        let mut response = match &self.asked.source {
             Source::Model { call, length, thinking_tokens } => {
                 app.with_deadline(self.of_model(call, *length, *thinking_tokens, app)).await?
             }
@@ -58,7 +62,14 @@ impl Generation {
             conversations::append(app, tenant, id.clone(), items, corpora.clone()).await?;
         }
         if let Some(record) = &self.record {
-            stored::put(tenant, record.with_response(response.clone())).await?;
+            match stored::put(tenant, record.with_response(response.clone())).await {
+                Err(ServerError::DataFolder(error)) if !self.asked.must_be_stored => {
+                    tracing::warn!(%error, "cannot store a response");
+                    self.warnings.add("the response is not stored: its file cannot be written".to_owned());
+                    response["store"] = false.into();
+                }
+                put => put?,
+            }
         }
         Ok(response)
     }

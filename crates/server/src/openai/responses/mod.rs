@@ -78,7 +78,7 @@ async fn respond_to(
     let asked = request.read((models, address), search, &earlier, (&app, &tenant), &warnings)?;
     let continued = conversation.map(|id| Continued { id, corpora: corpora.clone() });
     let record = stores.then(|| asked.record(previous, corpora));
-    let generation = move |sink| Generation::new(asked, record, continued, sink);
+    let generation = move |sink| Generation::new(asked, record, continued, warnings, sink);
     if in_background {
         return Ok(Json(background::start(app, tenant, generation(None)?, permit).await?).into_response());
     }

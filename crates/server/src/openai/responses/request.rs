@@ -105,6 +105,8 @@ pub(super) struct Asked {
     pub source: Source,
     /// The items of this request.
     pub input: Vec<Value>,
+    /// Whether a response that cannot be stored is an error.
+    pub must_be_stored: bool,
 }
 
 impl Asked {
@@ -208,7 +210,8 @@ impl ResponseRequest {
         });
         let (id, created) = (fresh_id("resp")?, since_1970().as_secs());
         let frame = Frame { id, created, model, namespaces: offer.namespaces, fields };
-        Ok(Asked { frame, source, input })
+        let must_be_stored = background || self.store == Some(true);
+        Ok(Asked { frame, source, input, must_be_stored })
     }
 
     /// The id of the conversation that the response is part of.

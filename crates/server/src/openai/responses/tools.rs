@@ -8,6 +8,7 @@ use utoipa::ToSchema;
 use super::super::tools::{self, ToolMode};
 use super::namespaces::{Namespaces, joined};
 use crate::error::{Result, ServerError};
+use crate::json::in_words_of_json;
 use crate::warnings::Warnings;
 
 /// Whether a function must be called, and which.
@@ -162,7 +163,10 @@ pub(super) fn read(
 impl Offer {
     /// Adds the functions of a namespace. Its description precedes that of each.
     fn add_namespace(&mut self, definition: &Value, warnings: &Warnings) -> Result<()> {
-        let unusable = |error| ServerError::invalid(format!("a namespace cannot be used: {error}"), "tools");
+        let unusable = |error: serde_json::Error| {
+            let why = in_words_of_json(&error.to_string());
+            ServerError::invalid(format!("a namespace cannot be used: {why}"), "tools")
+        };
         let Namespace { name: namespace, description, tools: inner } =
             Namespace::deserialize(definition).map_err(unusable)?;
         tools::check_name(&namespace)?;
@@ -188,7 +192,10 @@ fn kind(definition: &Value) -> Result<&str> {
 }
 
 fn function(definition: &Value) -> Result<OfferedTool> {
-    let unusable = |error| ServerError::invalid(format!("a function cannot be used: {error}"), "tools");
+    let unusable = |error: serde_json::Error| {
+        let why = in_words_of_json(&error.to_string());
+        ServerError::invalid(format!("a function cannot be used: {why}"), "tools")
+    };
     let Function { name, description, parameters } = Function::deserialize(definition).map_err(unusable)?;
     Ok(OfferedTool { name, description, parameters })
 }

@@ -185,6 +185,15 @@ fn flags_that_training_does_not_use_are_refused() {
 }
 
 #[test]
+fn an_adapter_in_the_name_of_the_model_is_refused() {
+    let home = Home::bare("train-named");
+    home.run(&["train", "--corpus", "pell", "--yes", "--model", "smollm2-135m-instruct+legal"]).is_error(&[
+        "error: --model smollm2-135m-instruct+legal names an adapter, and training begins with that of --adapter",
+        "hint: the adapter to begin with is --adapter: memlocal train --model smollm2-135m-instruct --adapter reader=PATH",
+    ]);
+}
+
+#[test]
 fn an_adapter_of_a_corpus_is_named_by_the_corpus() {
     let home = Home::bare("train-adapter");
     home.run(&["serve", "--adapter", "corpus"]).is_error(&[
