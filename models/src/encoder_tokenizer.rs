@@ -7,7 +7,7 @@ use tokenizers::Tokenizer as HfTokenizer;
 
 use crate::error::{ModelError, Result};
 use crate::files;
-use crate::tokenizer::parse;
+use crate::tokenizer::{parse, pieces};
 
 /// An encoder's tokenizer.
 pub struct EncoderTokenizer {
@@ -47,6 +47,14 @@ impl EncoderTokenizer {
     /// If the tokenizer fails.
     pub fn encode(&self, text: &str) -> Result<Vec<u32>> {
         Ok(self.inner.encode_fast(text, true).map_err(unusable)?.get_ids().to_vec())
+    }
+
+    /// About how many tokens a text has, as [`Tokenizer::count`](crate::Tokenizer::count) counts them.
+    ///
+    /// # Errors
+    /// If the tokenizer fails.
+    pub fn count(&self, text: &str) -> Result<usize> {
+        pieces(text).map(|piece| Ok(self.inner.encode_fast(piece, false).map_err(unusable)?.len())).sum()
     }
 
     /// Byte ranges of the tokens of a text, special tokens not counted.

@@ -185,6 +185,15 @@ impl Tokenizer {
         Ok(self.inner.encode_fast(text, false).map_err(unusable)?.get_ids().to_vec())
     }
 
+    /// About how many tokens a text has, in memory that does not grow with it: it is tokenised in pieces, whose ends may add
+    /// some.
+    ///
+    /// # Errors
+    /// If the tokenizer fails.
+    pub fn count(&self, text: &str) -> Result<usize> {
+        pieces(text).map(|piece| self.encode(piece).map(|tokens| tokens.len())).sum()
+    }
+
     /// Tokens of a rendered prompt from its beginning: the names of special tokens are those tokens, but not within `plain`,
     /// ascending byte ranges that came from outside the template.
     ///
@@ -349,9 +358,31 @@ fn unusable(reason: impl ToString) -> ModelError {
     ModelError::Tokenizer { reason: reason.to_string() }
 }
 
+/// Bytes of a piece of a text whose tokens are counted.
+const PIECE_BYTES: usize = 64 << 10;
+
+/// A text in pieces of whole characters.
+pub(crate) fn pieces(mut text: &str) -> impl Iterator<Item = &str> {
+    std::iter::from_fn(move || {
+        let (piece, rest) = text.split_at(text.floor_char_boundary(PIECE_BYTES));
+        text = rest;
+        (!piece.is_empty()).then_some(piece)
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn pieces_are_a_text_of_whole_characters() {
+        for text in ["", "a", &"é".repeat(PIECE_BYTES), &"x".repeat(PIECE_BYTES)] {
+            let found: Vec<&str> = pieces(text).collect();
+            assert_eq!(found.concat(), text);
+            assert_eq!(found.len(), text.len().div_ceil(PIECE_BYTES));
+            assert!(found.iter().all(|piece| !piece.is_empty() && piece.len() <= PIECE_BYTES));
+        }
+    }
 
     #[test]
     fn every_byte_has_one_character() {

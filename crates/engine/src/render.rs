@@ -44,7 +44,7 @@ impl ModelFrontend {
             let whole = 0..text.len();
             let thinks = call.limits.thinking_tokens > 0;
             let text = if thinks { with_open_thought(text.to_owned()) } else { text.to_owned() };
-            let tokens = self.tokenizer.encode_prompt(&text, std::slice::from_ref(&whole)).map_err(failed)?;
+            let tokens = self.tokens(call, &text, std::slice::from_ref(&whole))?;
             let segments = Segments::find(&call.prompt, &[Some(whole)], &tokens, &self.tokenizer);
             return Ok(Rendered { text, tokens, segments });
         }
@@ -71,9 +71,21 @@ impl ModelFrontend {
         plain.extend(written.plain_after(text.len()));
         plain.sort_by_key(|range| range.start);
         let text = text + &written.text;
-        let tokens = self.tokenizer.encode_prompt(&text, &plain).map_err(failed)?;
+        let tokens = self.tokens(call, &text, &plain)?;
         let segments = Segments::find(&prompt, &contents.texts, &tokens, &self.tokenizer);
         Ok(Rendered { text, tokens, segments })
+    }
+
+    /// The tokens of a rendered prompt. Those of one that is far too long are only counted: they take hundreds of bytes each.
+    fn tokens(&self, call: &Call, text: &str, plain: &[Range<usize>]) -> Result<Vec<u32>, CallError> {
+        let failed = failed_in(call.step);
+        if text.len() > self.context_tokens.saturating_mul(BYTES_PER_TOKEN) {
+            let tokens = self.tokenizer.count(text).map_err(failed)?;
+            if tokens / 2 > self.context_tokens {
+                self.fits(call.step, tokens, call.limits.max_output_tokens)?;
+            }
+        }
+        self.tokenizer.encode_prompt(text, plain).map_err(failed)
     }
 
     /// The tokens of the part of a reply that is written already.
@@ -84,6 +96,9 @@ impl ModelFrontend {
         self.tokenizer.encode_within(&written.text).map_err(failed_in(step))
     }
 }
+
+/// Bytes per token from which on a text may be far longer than the context.
+pub(crate) const BYTES_PER_TOKEN: usize = 16;
 
 fn failed_in(step: &'static str) -> impl Fn(ModelError) -> CallError + Copy {
     move |error| CallError::Failed { step, reason: error.to_string() }
@@ -109,7 +124,7 @@ impl ModelFrontend {
         let text = [prefix, before, suffix, behind, middle].concat();
         let before = prefix.len()..prefix.len() + before.len();
         let behind = before.end + suffix.len()..text.len() - middle.len();
-        let tokens = self.tokenizer.encode_prompt(&text, &[before.clone(), behind]).map_err(failed_in(step))?;
+        let tokens = self.tokens(call, &text, &[before.clone(), behind])?;
         let segments = Segments::find(&call.prompt, &[Some(before)], &tokens, &self.tokenizer);
         Ok(Rendered { text, tokens, segments })
     }
