@@ -59,10 +59,10 @@ fn a_corpus_in_use_is_refused_with_who_uses_it() {
     send("-STOP", &running.0);
     for words in [&["ingest", "story.txt", "--corpus", "story"][..], &["corpus", "rm", "story", "--yes"]] {
         let said = home.run(words);
-        let error = format!("error: the corpus `story` is in use by process {id} (");
+        let error = format!("error: the corpus `story` is in use by process {id}\nhint: wait until `");
         assert!(said.code == 1 && said.err.starts_with(&error), "{words:?}: {said:?}");
         assert!(said.err.contains("ingest story.txt --corpus story"), "{}", said.err);
-        assert!(said.err.ends_with("hint: wait until it has ended, or stop it; its finished work is stored\n"));
+        assert!(said.err.ends_with("` has ended, or stop it; its finished work is stored\n"), "{}", said.err);
     }
     let asked = home.run(&["ask", "Who?", "--corpus", "story", "--method", "rag"]);
     let note =

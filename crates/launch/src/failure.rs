@@ -182,7 +182,10 @@ fn of_store(error: &store::Error) -> Option<String> {
         }
         E::UnknownCorpus { .. } => "memlocal corpus list shows all of them".into(),
         E::Locked { .. } => "try again when that process is done".into(),
-        E::CorpusBusy { .. } => "wait until it has ended, or stop it; its finished work is stored".into(),
+        E::CorpusBusy { holder, .. } => {
+            let process = holder.as_ref().map_or_else(|| "it".to_owned(), |holder| format!("`{}`", holder.command));
+            format!("wait until {process} has ended, or stop it; its finished work is stored")
+        }
         E::DiskFull { .. } => "free some space; nothing was lost, the same command resumes".into(),
         E::NotPermitted { .. } => "choose a folder that you may write to: --data-dir FOLDER, or MEMLOCAL_HOME".into(),
         E::Io { source, .. } if source.kind() == ErrorKind::NotADirectory => {

@@ -32,9 +32,10 @@ impl Holder {
     }
 }
 
+/// Without the command line, which is no business of the other users of a server.
 impl fmt::Display for Holder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "process {} ({})", self.pid, self.command)?;
+        write!(f, "process {}", self.pid)?;
         self.machine.as_ref().map_or(Ok(()), |machine| write!(f, " on {machine}"))
     }
 }

@@ -72,12 +72,18 @@ impl Check {
     }
 }
 
-/// The first of these keywords; unique keys if there are none.
+/// The first of these keywords, each once; unique keys if there are none.
 fn listed(keywords: &[String]) -> String {
-    match keywords.get(..MAX_LISTED) {
-        _ if keywords.is_empty() => "unique keys".to_owned(),
-        Some(first) if keywords.len() > MAX_LISTED => format!("{} and others", first.join(", ")),
-        _ => keywords.join(", "),
+    let mut distinct: Vec<&str> = Vec::new();
+    for keyword in keywords {
+        if !distinct.contains(&keyword.as_str()) {
+            distinct.push(keyword);
+        }
+    }
+    match distinct.get(..MAX_LISTED) {
+        _ if distinct.is_empty() => "unique keys".to_owned(),
+        Some(first) if distinct.len() > MAX_LISTED => format!("{} and others", first.join(", ")),
+        _ => distinct.join(", "),
     }
 }
 
@@ -211,6 +217,15 @@ mod tests {
         {
             assert_eq!(check.violations(text.as_bytes()).count, want, "{text}");
         }
+    }
+
+    #[test]
+    fn an_error_lists_the_first_keywords_once() {
+        let keywords = |names: &str| names.split(' ').map(|name| format!("/{name}")).collect::<Vec<_>>();
+        assert_eq!(listed(&[]), "unique keys");
+        assert_eq!(listed(&keywords("a b a")), "/a, /b");
+        assert_eq!(listed(&keywords("a b c d e")), "/a, /b, /c, /d, /e");
+        assert_eq!(listed(&keywords("a b c d e a f")), "/a, /b, /c, /d, /e and others");
     }
 
     #[test]
