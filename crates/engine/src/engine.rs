@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-use calls::{Agent, Call, CallError, Embedder, Embedding, Heads, Reply};
+use calls::{Agent, Call, CallError, Embedder, Embedding, Heads, Reply, TenantId};
 use models::ModelError;
 use scheduler::SequenceId;
 use tokio::sync::{mpsc, oneshot};
@@ -15,6 +15,7 @@ use crate::embedding::EmbeddingJob;
 use crate::frontend::{EmbedderFrontend, ModelFrontend};
 use crate::message::Message;
 use crate::namespace::namespace;
+use crate::render::BYTES_PER_TOKEN;
 use crate::start::{Frontends, split_all};
 use crate::written::Written;
 
@@ -93,7 +94,7 @@ impl Engine {
 
     pub(crate) async fn answer(&self, mut call: Call) -> Result<Reply, CallError> {
         let (model, frontend) = self.frontend(call.agent)?;
-        let _place = frontend.admission.acquire()?;
+        let _place = frontend.admission.acquire(call.tenant)?;
         match call.tools.take() {
             Some(tools) => self.call_tools(model, frontend, call, &tools).await,
             None => self.submit(model, frontend, call, &Written::default()).await,
@@ -126,14 +127,24 @@ impl Engine {
         if texts.is_empty() {
             return Ok(Vec::new());
         }
-        let _place = frontend.admission.acquire()?;
+        // Texts to embed have no tenant.
+        let _place = frontend.admission.acquire(TenantId::LOCAL)?;
         let encode = |text: &String| {
             let failed = |error: ModelError| CallError::Failed { step: "embed", reason: error.to_string() };
+            let too_long = |tokens| {
+                let (embedder, window_tokens) = (frontend.name.clone(), self.window_tokens());
+                Err(CallError::TooLongToEmbed { embedder, tokens, window_tokens })
+            };
+            if text.len() > frontend.window.saturating_mul(BYTES_PER_TOKEN) {
+                // The tokens themselves would take hundreds of bytes each.
+                let tokens = frontend.tokenizer.count(text).map_err(failed)?;
+                if tokens / 2 > frontend.window {
+                    return too_long(tokens);
+                }
+            }
             let tokens = frontend.tokenizer.encode(text).map_err(failed)?;
             if tokens.len() > frontend.window {
-                let (embedder, window_tokens) = (frontend.name.clone(), self.window_tokens());
-                let tokens = tokens.len() - frontend.tokenizer.special_tokens();
-                return Err(CallError::TooLongToEmbed { embedder, tokens, window_tokens });
+                return too_long(tokens.len() - frontend.tokenizer.special_tokens());
             }
             Ok(tokens)
         };

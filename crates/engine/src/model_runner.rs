@@ -9,7 +9,9 @@ use std::time::Instant;
 
 use calls::{CallError, Finish, ModelState, Priority, Usage};
 use models::{DecoderNetwork, KvCache, PAGE_TOKENS};
-use scheduler::{Namespace, PageCopy, PinId, Refusal, Request, Scheduler, SequenceId, Step, Work, WorkflowId};
+use scheduler::{
+    Namespace, PageCopy, PinId, Refusal, Request, Scheduler, SequenceId, Step, TenantId, Work, WorkflowId,
+};
 
 use crate::catch_panic::catch_panic;
 use crate::generation::{Generation, Next};
@@ -149,8 +151,9 @@ impl ModelRunner {
         let (prompt_tokens, priority) = (prompt.len(), level(submission.priority));
         let workflow = Some(WorkflowId(submission.workflow.0)).filter(|workflow| workflow.0 > 0);
         let stable_tokens = submission.rendered.segments.stable_tokens();
+        let tenant = TenantId(submission.tenant.number());
         let generation = Generation::new(submission);
-        let request = Request { id, namespace, prompt, stable_tokens, workflow, max_output_tokens, priority };
+        let request = Request { id, tenant, namespace, prompt, stable_tokens, workflow, max_output_tokens, priority };
         match self.scheduler.submit(request) {
             Ok(()) => {
                 self.generations.insert(id, generation);
@@ -169,6 +172,7 @@ impl ModelRunner {
         let (prompt_tokens, max_output_tokens) = (prompt.len(), job.forced.len());
         match self.scheduler.submit(Request {
             id,
+            tenant: TenantId(job.tenant.number()),
             namespace: job.namespace,
             prompt,
             stable_tokens,

@@ -47,10 +47,21 @@ impl Engine {
         frontend.fits(request.step, prompt.len(), longest + usize::from(request.end))?;
         let job = |prompt: Vec<u32>, forced: Vec<u32>, asked: Vec<Vec<u32>>| {
             let (reply, receiver) = oneshot::channel();
-            let ScoreRequest { step, workflow, priority, .. } = request;
-            let namespace = namespace(request.tenant, frontend.digest_of(adapter));
-            let job =
-                ScoreJob { step, prompt, stable_tokens, workflow, namespace, priority, adapter, forced, asked, reply };
+            let ScoreRequest { step, tenant, workflow, priority, .. } = request;
+            let namespace = namespace(tenant, frontend.digest_of(adapter));
+            let job = ScoreJob {
+                step,
+                prompt,
+                stable_tokens,
+                workflow,
+                tenant,
+                namespace,
+                priority,
+                adapter,
+                forced,
+                asked,
+                reply,
+            };
             (job, receiver)
         };
         // Tokens scored by the prompt's last row: the first tokens of all, and the end for an empty continuation.
@@ -59,7 +70,7 @@ impl Engine {
         let asked_first = [first_tokens.as_slice(), ends].concat();
         let filler = filler(frontend, &prompt, &continuations, request.end);
         let rows = std::iter::once(asked_first).chain(vec![Vec::new(); filler.len()]).collect();
-        let place = frontend.admission.acquire()?;
+        let place = frontend.admission.acquire(request.tenant)?;
         let (leader, receiver) = job(prompt.clone(), filler, rows);
         let first = self.wait(self.read(model, leader)?, receiver).await?;
         drop(place);
@@ -80,7 +91,7 @@ impl Engine {
                     under_way.push(None);
                     continue;
                 }
-                let place = match frontend.admission.acquire() {
+                let place = match frontend.admission.acquire(request.tenant) {
                     Ok(place) => place,
                     Err(error) if under_way.is_empty() => return Err(error),
                     Err(_) => break,

@@ -1,6 +1,6 @@
 //! A sequence that scores given tokens instead of sampling.
 
-use calls::{CallError, Priority, WorkflowId};
+use calls::{CallError, Priority, TenantId, WorkflowId};
 use models::Tokenizer;
 use scheduler::Namespace;
 use tokio::sync::oneshot;
@@ -13,6 +13,7 @@ pub(crate) struct ScoreJob {
     pub prompt: Vec<u32>,
     pub stable_tokens: usize,
     pub workflow: WorkflowId,
+    pub tenant: TenantId,
     pub namespace: Namespace,
     pub priority: Priority,
     /// The index of the adapter that it runs with.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use calls::{Call, CallError, Limits, OnText, OutputFormat, Priority, Reply, WorkflowId};
+use calls::{Call, CallError, Limits, OnText, OutputFormat, Priority, Reply, TenantId, WorkflowId};
 use tokio::sync::oneshot;
 
 use crate::adjustments::Adjustments;
@@ -20,6 +20,7 @@ use crate::written::Written;
 pub(crate) struct Submission {
     pub step: &'static str,
     pub rendered: Arc<Rendered>,
+    pub tenant: TenantId,
     pub workflow: WorkflowId,
     pub limits: Limits,
     pub priority: Priority,
@@ -92,6 +93,7 @@ impl ModelFrontend {
         let stops = Stops::new(if grammar.is_none() { call.stop } else { Vec::new() });
         Ok(Submission {
             step,
+            tenant: call.tenant,
             workflow,
             limits,
             priority: call.priority,

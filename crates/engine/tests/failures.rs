@@ -4,9 +4,10 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, mpsc};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
-use calls::{Agent, Call, CallError, Caller, Finish, Limits, OnText, Prompt, Stability};
+use calls::{Agent, Call, CallError, Caller, Finish, Limits, OnText, Prompt, Reply, Stability, TenantId};
 use candle_core::{Device, Tensor};
 use engine::{Config, Engine, Models};
 use futures_util::future::join_all;
@@ -56,6 +57,25 @@ fn ask(text: &str) -> Call {
     Call::new(Agent::Responder, "test", prompt, 24)
 }
 
+/// Starts a call at whose only text the engine's thread waits until the sender is dropped.
+fn hold_up(engine: &Engine) -> (JoinHandle<Result<Reply, CallError>>, mpsc::Sender<()>) {
+    let (begun, has_begun) = mpsc::channel();
+    let (go_on, may_go_on) = mpsc::channel::<()>();
+    let may_go_on = Mutex::new(may_go_on);
+    let on_text = Some(OnText::new(move |_| {
+        let _ = begun.send(());
+        let _ = may_go_on.lock().unwrap().recv_timeout(Duration::from_mins(1));
+    }));
+    let first = std::thread::spawn({
+        let engine = engine.clone();
+        let call = ask("Wait");
+        let limits = Limits { max_output_tokens: 1, ..call.limits };
+        move || run(engine.call(Call { on_text, limits, ..call }))
+    });
+    has_begun.recv().unwrap();
+    (first, go_on)
+}
+
 #[test]
 fn a_request_whose_values_are_no_numbers_ends_alone_and_its_pages_are_not_reused() {
     let folder = poisoned("poisoned");
@@ -96,22 +116,9 @@ fn a_page_of_a_failed_request_that_others_read_in_the_same_step_is_computed_agai
     let reply = |engine: &Engine, text: &str| run(engine.call(ask(text))).unwrap().text;
     let alone: Vec<String> = healthy.iter().map(|text| reply(&engine(&folder, config), text)).collect();
 
-    // The engine's thread waits at the only text of a first call until all others are there: they begin in one step.
+    // They begin in one step.
     let engine = engine(&folder, config);
-    let (begun, has_begun) = mpsc::channel();
-    let (go_on, may_go_on) = mpsc::channel::<()>();
-    let may_go_on = Mutex::new(may_go_on);
-    let on_text = Some(OnText::new(move |_| {
-        let _ = begun.send(());
-        let _ = may_go_on.lock().unwrap().recv_timeout(Duration::from_mins(1));
-    }));
-    let first = std::thread::spawn({
-        let engine = engine.clone();
-        let call = ask("Wait");
-        let limits = Limits { max_output_tokens: 1, ..call.limits };
-        move || run(engine.call(Call { on_text, limits, ..call }))
-    });
-    has_begun.recv().unwrap();
+    let (first, go_on) = hold_up(&engine);
     let calls = std::iter::once(&sick).chain(&healthy).map(|text| engine.call(ask(text)));
     let (replies, ()) = run(async { futures_util::join!(join_all(calls), async { drop(go_on) }) });
     assert!(first.join().unwrap().is_ok());
@@ -206,7 +213,7 @@ fn a_page_that_cannot_be_copied_ends_the_requests_that_need_it_only() {
     let models = Models { language: vec![("tiny".into(), model)], agents: HashMap::new(), embedder: None };
     let uncopied = Engine::start(models, config).unwrap();
     // Tenants have no pages in common, so that the first call of each copies none.
-    let of = |tenant, text: &str| Call { tenant: calls::TenantId::new(tenant), ..ask(text) };
+    let of = |tenant, text: &str| Call { tenant: TenantId::new(tenant), ..ask(text) };
     let reply = run(uncopied.call(of(1, "The sea is wide"))).unwrap();
     let calls = [of(2, "The sea is wide"), of(1, "The sea is deep"), of(3, "The sea is wide")];
     let replies = run(join_all(calls.map(|call| uncopied.call(call))));
@@ -226,4 +233,28 @@ fn whoever_comes_beyond_the_last_place_is_refused_at_once() {
     assert_eq!((replies.iter().filter(|reply| reply.is_ok()).count(), refused), (5, 35));
     // Their permits are free again.
     assert!(run(engine.call(ask("The sea is wide"))).is_ok_and(|reply| reply.finish != Finish::ClosedEarly));
+}
+
+#[test]
+fn a_tenant_with_many_calls_leaves_a_place_and_a_turn_to_another() {
+    let config = Config { kv_tokens: 4096, max_running: 1, max_waiting: 19, ..Config::default() };
+    let engine = engine(&poisoned("tenants"), config);
+    let (first, go_on) = hold_up(&engine);
+    let ended = Mutex::new(Vec::new());
+    let call = async |tenant| {
+        let reply = engine.call(Call { tenant, ..ask("The sea is wide") }).await;
+        if reply.is_ok() {
+            ended.lock().unwrap().push(tenant);
+        }
+        reply
+    };
+    let other = TenantId::new(2);
+    let calls = (0..40).map(|_| call(TenantId::LOCAL)).chain([call(other)]);
+    let (replies, ()) = run(async { futures_util::join!(join_all(calls), async { drop(go_on) }) });
+    assert!(first.join().unwrap().is_ok());
+    let refused = replies.iter().filter(|reply| matches!(reply, Err(CallError::Overloaded { queued: 20 }))).count();
+    assert_eq!(refused, 21, "one tenant may hold every place");
+    assert_eq!(replies[40].as_ref().unwrap().text, replies[0].as_ref().unwrap().text);
+    let before = ended.lock().unwrap().iter().position(|tenant| *tenant == other).unwrap();
+    assert!(before <= 4, "the call of the other tenant is answered after {before} calls");
 }

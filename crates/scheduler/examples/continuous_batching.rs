@@ -2,7 +2,7 @@
 //!
 //!     cargo run -p scheduler --example continuous_batching
 
-use scheduler::{Config, Namespace, PAGE_TOKENS, Request, Scheduler, SequenceId};
+use scheduler::{Config, Namespace, PAGE_TOKENS, Request, Scheduler, SequenceId, TenantId};
 
 fn main() {
     let mut scheduler = Scheduler::new(Config { pages: 64, step_tokens: 48, max_running: 8 });
@@ -11,8 +11,16 @@ fn main() {
         let prompt = [shared.clone(), vec![1000 + id as u32; 5]].concat();
         let (id, stable_tokens) = (SequenceId(id), shared.len());
         let namespace = Namespace::default();
-        let request =
-            Request { id, namespace, prompt, stable_tokens, workflow: None, max_output_tokens: 3, priority: 0 };
+        let request = Request {
+            id,
+            tenant: TenantId::default(),
+            namespace,
+            prompt,
+            stable_tokens,
+            workflow: None,
+            max_output_tokens: 3,
+            priority: 0,
+        };
         scheduler.submit(request).expect("the queue and the pool have room");
     }
     let mut written = [0; 2];

@@ -32,9 +32,9 @@ impl Scheduler {
         self.forget_silent_workflows();
         let mut passed = Vec::new();
         while self.running.len() < self.config.max_running {
-            let Some((turn, request)) = self.waiting.pop_first() else { break };
+            let Some((turn, request)) = self.waiting.pop(self.clock) else { break };
             match self.start(turn, &request, copies) {
-                Ok(()) => {}
+                Ok(()) => self.waiting.serve(request.tenant, self.clock),
                 Err(Obstacle::OtherWorkflows) => passed.push((turn, request)),
                 Err(Obstacle::Pages) => {
                     // No request overtakes: one that needs many pages would starve.
@@ -43,7 +43,7 @@ impl Scheduler {
                 }
             }
         }
-        self.waiting.extend(passed);
+        self.waiting.put_back(passed);
         self.empty_steps = if self.running.is_empty() { self.empty_steps + 1 } else { 0 };
     }
 
@@ -84,6 +84,9 @@ impl Scheduler {
         self.want(request, &slots, known);
         let sequence = Sequence {
             turn,
+            tenant: request.tenant,
+            priority: request.priority,
+            admitted: self.clock,
             namespace,
             workflow: request.workflow,
             prompt_len: prompt.len(),

@@ -16,16 +16,26 @@
 //! * An admitted sequence never runs out of pages: admission counts what it may still need.
 //! * Pages are taken where the next use is farthest: answers and the ends of prompts, then beginnings that no open workflow
 //!   uses, then those that a workflow under way will ask about again; the longest unused first, and never a pinned one.
+//! * Within a priority every tenant with waiting requests has its turn: at most four requests of each other one are admitted before
+//!   one of its own, unless pages are short.
 //! * At least one token of every prompt is computed, since its logits are needed.
 //!
 //! ```
-//! use scheduler::{Config, Namespace, Request, Scheduler, SequenceId};
+//! use scheduler::{Config, Namespace, Request, Scheduler, SequenceId, TenantId};
 //!
 //! let mut scheduler = Scheduler::new(Config { pages: 8, step_tokens: 64, max_running: 4 });
 //! let id = SequenceId(1);
 //! let (namespace, prompt) = (Namespace::default(), vec![7; 40]);
-//! let request =
-//!     Request { id, namespace, prompt, stable_tokens: 0, workflow: None, max_output_tokens: 2, priority: 0 };
+//! let request = Request {
+//!     id,
+//!     tenant: TenantId::default(),
+//!     namespace,
+//!     prompt,
+//!     stable_tokens: 0,
+//!     workflow: None,
+//!     max_output_tokens: 2,
+//!     priority: 0,
+//! };
 //! assert!(scheduler.submit(request).is_ok());
 //! let step = scheduler.step(usize::MAX);
 //! let work = &step.work[0];
@@ -40,17 +50,20 @@
 //! Not here: sampling, grammars, devices (`engine`); what a page holds (`models`).
 
 mod admission;
+mod order;
 mod page_pool;
 mod pin;
 mod prefix_tree;
 mod request;
+mod round_robin;
 mod saved;
 mod scheduler;
 mod sequence;
+mod waiting;
 
 pub use page_pool::{PageId, PagePool};
 pub use prefix_tree::PrefixTree;
-pub use request::{Namespace, PinId, Request, SequenceId, WorkflowId};
+pub use request::{Namespace, PinId, Request, SequenceId, TenantId, WorkflowId};
 pub use saved::SavedPage;
 pub use scheduler::{Config, PROMPT_ROWS, PageCopy, Refusal, Scheduler, Step, Usage, Work};
 

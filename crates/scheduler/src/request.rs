@@ -1,5 +1,7 @@
 //! What is asked of a scheduler, and the names by which its callers know sequences, workflows, pins and namespaces.
 
+use crate::scheduler::PATIENCE;
+
 /// Names a sequence for as long as it lives; chosen by the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SequenceId(pub u64);
@@ -12,6 +14,10 @@ pub struct WorkflowId(pub u64);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, PartialOrd, Ord)]
 pub struct Namespace(pub u64);
 
+/// Names a tenant: waiting requests of one priority are admitted in turn by tenant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, PartialOrd, Ord)]
+pub struct TenantId(pub u64);
+
 /// Names a pin; chosen by its owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PinId(pub u64);
@@ -20,6 +26,7 @@ pub struct PinId(pub u64);
 #[derive(Debug, Clone)]
 pub struct Request {
     pub id: SequenceId,
+    pub tenant: TenantId,
     /// Where prefixes are matched and published.
     pub namespace: Namespace,
     /// The prompt; at least one token.
@@ -29,14 +36,20 @@ pub struct Request {
     /// What it is a part of, if more of the same will follow.
     pub workflow: Option<WorkflowId>,
     pub max_output_tokens: usize,
-    /// Lower is sooner; within a priority first come, first served. A long-waiting request moves up.
+    /// Lower is sooner; within a priority tenants take turns, and each is served in order of arrival. A long-waiting request
+    /// moves up.
     pub priority: u8,
 }
 
-/// Order of requests: earliest due step first, then order of arrival.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+/// Order of a tenant's requests: earliest due step first, then order of arrival.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, PartialOrd, Ord)]
 pub(crate) struct QueueKey {
     /// In steps.
     pub due: u64,
     pub arrival: u64,
+}
+
+/// A priority after waiting for some steps.
+pub(crate) fn risen(priority: u8, waited_steps: u64) -> u64 {
+    u64::from(priority).saturating_sub(waited_steps / PATIENCE)
 }

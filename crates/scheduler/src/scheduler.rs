@@ -1,4 +1,4 @@
-//! Requests, pages, and the plan of each step; admission is in admission.rs.
+//! Requests, pages, and the plan of each step; admission is in admission.rs, the order of a step in order.rs.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -6,7 +6,9 @@ use crate::PAGE_TOKENS;
 use crate::page_pool::{PageId, PagePool};
 use crate::prefix_tree::{Fill, NodeId, PrefixTree};
 use crate::request::{PinId, QueueKey, Request, SequenceId, WorkflowId};
+use crate::round_robin::RoundRobin;
 use crate::sequence::{Sequence, Slot, parent_after};
+use crate::waiting::WaitingQueue;
 
 /// Sizes that a scheduler works within.
 #[derive(Debug, Clone, Copy)]
@@ -94,8 +96,10 @@ pub struct Scheduler {
     pub(crate) config: Config,
     pub(crate) pool: PagePool,
     pub(crate) tree: PrefixTree,
-    pub(crate) waiting: BTreeMap<QueueKey, Request>,
+    pub(crate) waiting: WaitingQueue,
     pub(crate) running: BTreeMap<SequenceId, Sequence>,
+    /// The turns of the tenants whose prompts are being computed.
+    pub(crate) prompt_turns: RoundRobin,
     pub(crate) pins: BTreeMap<PinId, Vec<NodeId>>,
     /// Workflows under way.
     pub(crate) workflows: HashMap<WorkflowId, ActiveWorkflow>,
@@ -119,8 +123,9 @@ impl Scheduler {
         Scheduler {
             pool: PagePool::new(config.pages),
             tree: PrefixTree::default(),
-            waiting: BTreeMap::new(),
+            waiting: WaitingQueue::new(),
             running: BTreeMap::new(),
+            prompt_turns: RoundRobin::with_turns_of(1),
             pins: BTreeMap::new(),
             workflows: HashMap::new(),
             arrivals: 0,
@@ -144,13 +149,13 @@ impl Scheduler {
         }
         self.arrivals += 1;
         let turn = QueueKey { due: self.clock + PATIENCE * u64::from(request.priority), arrival: self.arrivals };
-        self.waiting.insert(turn, request);
+        self.waiting.push(turn, request, self.clock);
         Ok(())
     }
 
     /// Ends a sequence, whatever it was doing; its full pages stay for others.
     pub fn finish(&mut self, id: SequenceId) {
-        self.waiting.retain(|_, request| request.id != id);
+        self.waiting.remove(id);
         if let Some(sequence) = self.running.remove(&id) {
             self.give_back(id, &sequence.slots);
         }
@@ -227,22 +232,20 @@ impl Scheduler {
     }
 
     /// Plans the next step of at most `rows` rows, or as many as sequences run: admits who fits, then decodes, then prompts
-    /// in the order in which they are due. A prompt that fills a page for another is due when that other is, if that is
-    /// earlier. Draft tokens leave [`PROMPT_ROWS`] rows to prompts that wait.
+    /// by priority, with tenants in turn, and for each tenant in the order in which they are due. A prompt that fills a page for
+    /// another is due when that other is, if that is earlier. Draft tokens leave [`PROMPT_ROWS`] rows to prompts that wait.
     ///
     /// A step without work while requests wait: pages are short, and a running workflow may be about to continue.
     pub fn step(&mut self, rows: usize) -> Step {
         self.clock += 1;
         let mut step = Step::default();
         self.admit(&mut step.copies);
-        let due = self.inherited_turns();
-        let mut order: Vec<(bool, QueueKey, SequenceId)> =
-            self.running.iter().map(|(id, s)| (!s.is_decoding(), *due.get(id).unwrap_or(&s.turn), *id)).collect();
-        order.sort_unstable();
+        let order = self.order();
         let mut budget = rows.clamp(self.config.max_running, self.config.step_tokens);
-        let decodes = order.iter().filter(|(is_prompt, ..)| !is_prompt).count();
+        let decodes = order.iter().filter(|(is_prompt, _)| !is_prompt).count();
         let for_prompts = if decodes < order.len() { PROMPT_ROWS.min(budget / 2) } else { 0 };
-        for (place, (is_prompt, _, id)) in order.into_iter().enumerate() {
+        let mut first_prompt = None;
+        for (place, (is_prompt, id)) in order.into_iter().enumerate() {
             if budget == 0 {
                 break;
             }
@@ -252,7 +255,13 @@ impl Scheduler {
             if let Some(work) = self.plan(id, room) {
                 budget -= work.tokens.len();
                 step.work.push(work);
+                if is_prompt {
+                    first_prompt = first_prompt.or(Some(self.running[&id].tenant));
+                }
             }
+        }
+        if let Some(tenant) = first_prompt {
+            self.prompt_turns.serve(tenant, self.clock);
         }
         step
     }
@@ -276,18 +285,6 @@ impl Scheduler {
                 self.tree.set_fill(node, Fill::By(work.sequence));
             }
         }
-    }
-
-    /// The turns of sequences that fill a page for one which is due earlier.
-    fn inherited_turns(&self) -> HashMap<SequenceId, QueueKey> {
-        let mut turns = HashMap::new();
-        for (id, sequence) in self.running.iter().filter(|(_, sequence)| !sequence.is_decoding()) {
-            let (_, Some(filler)) = next_token(*id, sequence, &self.tree) else { continue };
-            let turn = turns.entry(filler).or_insert(sequence.turn);
-            *turn = sequence.turn.min(*turn);
-        }
-        turns.retain(|filler, turn| self.running.get(filler).is_some_and(|sequence| *turn < sequence.turn));
-        turns
     }
 
     /// Plans the next tokens of one sequence, or nothing if it must wait for a page that another fills.
@@ -393,13 +390,16 @@ impl Scheduler {
         if self.promised() > free + self.tree.idle_pages() {
             return Err(format!("{} pages promised, {free} free", self.promised()));
         }
+        if !self.waiting.all_have_turns() {
+            return Err("a tenant with waiting requests has no turn".into());
+        }
         Ok(())
     }
 }
 
 /// The first token of a sequence that is not in pages which are ready or which others fill in this very step; and the
 /// sequence that fills its page, if another does.
-fn next_token(id: SequenceId, sequence: &Sequence, tree: &PrefixTree) -> (usize, Option<SequenceId>) {
+pub(crate) fn next_token(id: SequenceId, sequence: &Sequence, tree: &PrefixTree) -> (usize, Option<SequenceId>) {
     let mut start = sequence.ready_tokens;
     while let Some(node) = sequence.node(start / PAGE_TOKENS) {
         match tree.fill(node) {

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use crate::page_pool::PageId;
 use crate::prefix_tree::{NodeId, Parent};
-use crate::request::{Namespace, QueueKey, WorkflowId};
+use crate::request::{Namespace, QueueKey, TenantId, WorkflowId};
 
 /// Where one page of a sequence is held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +28,10 @@ pub(crate) fn parent_after(namespace: Namespace, slots: &[Slot]) -> Option<Paren
 #[derive(Debug)]
 pub(crate) struct Sequence {
     pub turn: QueueKey,
+    pub tenant: TenantId,
+    pub priority: u8,
+    /// The step in which it was admitted.
+    pub admitted: u64,
     pub namespace: Namespace,
     pub workflow: Option<WorkflowId>,
     /// Prompt, then output.

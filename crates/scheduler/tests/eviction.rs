@@ -1,6 +1,8 @@
 //! Which pages stay when there is not room for all.
 
-use scheduler::{Config, Namespace, PAGE_TOKENS, PinId, Request, SavedPage, Scheduler, SequenceId, WorkflowId};
+use scheduler::{
+    Config, Namespace, PAGE_TOKENS, PinId, Request, SavedPage, Scheduler, SequenceId, TenantId, WorkflowId,
+};
 
 const ONE: Namespace = Namespace(1);
 
@@ -18,8 +20,16 @@ impl Machine {
     fn submit(&mut self, prompt: Vec<u32>, stable_tokens: usize, workflow: Option<u64>) {
         self.calls += 1;
         let (id, workflow) = (SequenceId(self.calls), workflow.map(WorkflowId));
-        let request =
-            Request { id, namespace: ONE, prompt, stable_tokens, workflow, max_output_tokens: 4, priority: 1 };
+        let request = Request {
+            id,
+            tenant: TenantId(1),
+            namespace: ONE,
+            prompt,
+            stable_tokens,
+            workflow,
+            max_output_tokens: 4,
+            priority: 1,
+        };
         self.scheduler.submit(request).unwrap();
     }
 
@@ -87,7 +97,16 @@ fn a_workflow_with_a_long_reply_stays_under_way() {
     let pages = (prompt.len() + max_output_tokens).div_ceil(PAGE_TOKENS);
     let mut scheduler = Scheduler::new(Config { pages, step_tokens: 512, max_running: 1 });
     let (id, workflow) = (SequenceId(1), Some(WorkflowId(1)));
-    let request = Request { id, namespace: ONE, prompt, stable_tokens, workflow, max_output_tokens, priority: 1 };
+    let request = Request {
+        id,
+        tenant: TenantId(1),
+        namespace: ONE,
+        prompt,
+        stable_tokens,
+        workflow,
+        max_output_tokens,
+        priority: 1,
+    };
     scheduler.submit(request).unwrap();
     for token in 0..max_output_tokens as u32 {
         scheduler.step(usize::MAX).work.iter().for_each(|work| scheduler.commit(work));

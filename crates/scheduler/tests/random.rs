@@ -7,7 +7,8 @@
 use std::collections::{BTreeMap, HashMap};
 
 use scheduler::{
-    Config, Namespace, PAGE_TOKENS, PinId, Refusal, Request, SavedPage, Scheduler, SequenceId, Step, Work, WorkflowId,
+    Config, Namespace, PAGE_TOKENS, PinId, Refusal, Request, SavedPage, Scheduler, SequenceId, Step, TenantId, Work,
+    WorkflowId,
 };
 
 struct Random(u64);
@@ -131,6 +132,7 @@ fn live(seed: u64, operations: usize) {
                 let namespace = any_namespace(&mut random);
                 let request = Request {
                     id,
+                    tenant: TenantId(namespace.0),
                     namespace,
                     stable_tokens: random.below(tokens.len() + 1),
                     workflow: [None, Some(WorkflowId(random.below(3) as u64))][random.below(2)],
@@ -334,7 +336,16 @@ fn run_all(scheduler: &mut Scheduler) -> BTreeMap<SequenceId, usize> {
 
 fn request(id: u64, prompt: Vec<u32>, max_output_tokens: usize) -> Request {
     let (id, namespace) = (SequenceId(id), Namespace(1));
-    Request { id, namespace, prompt, stable_tokens: 0, workflow: None, max_output_tokens, priority: 0 }
+    Request {
+        id,
+        tenant: TenantId::default(),
+        namespace,
+        prompt,
+        stable_tokens: 0,
+        workflow: None,
+        max_output_tokens,
+        priority: 0,
+    }
 }
 
 fn submit(scheduler: &mut Scheduler, id: u64, prompt: Vec<u32>) {

@@ -1,6 +1,6 @@
 //! How the rows of a step are divided.
 
-use scheduler::{Config, Namespace, PROMPT_ROWS, Request, Scheduler, SequenceId};
+use scheduler::{Config, Namespace, PROMPT_ROWS, Request, Scheduler, SequenceId, TenantId};
 
 #[test]
 fn drafts_leave_rows_to_a_prompt_that_waits() {
@@ -9,8 +9,16 @@ fn drafts_leave_rows_to_a_prompt_that_waits() {
         let prompt = (0..tokens as u32).map(|token| 1000 * id as u32 + token).collect();
         let id = SequenceId(id);
         let namespace = Namespace::default();
-        let request =
-            Request { id, namespace, prompt, stable_tokens: 0, workflow: None, max_output_tokens: 99, priority: 1 };
+        let request = Request {
+            id,
+            tenant: TenantId::default(),
+            namespace,
+            prompt,
+            stable_tokens: 0,
+            workflow: None,
+            max_output_tokens: 99,
+            priority: 1,
+        };
         scheduler.submit(request).unwrap();
     };
     (1..=4).for_each(|id| submit(&mut scheduler, id, 5));
@@ -38,8 +46,16 @@ fn a_prompt_that_fills_a_page_for_another_has_its_priority() {
     let mut scheduler = Scheduler::new(Config { pages: 256, step_tokens: 64, max_running: 4 });
     let submit = |scheduler: &mut Scheduler, id: u64, prompt: Vec<u32>, priority: u8| {
         let (id, namespace) = (SequenceId(id), Namespace::default());
-        let request =
-            Request { id, namespace, prompt, stable_tokens: 0, workflow: None, max_output_tokens: 9, priority };
+        let request = Request {
+            id,
+            tenant: TenantId::default(),
+            namespace,
+            prompt,
+            stable_tokens: 0,
+            workflow: None,
+            max_output_tokens: 9,
+            priority,
+        };
         scheduler.submit(request).unwrap();
     };
     let shared: Vec<u32> = (0..640).collect();
