@@ -25,7 +25,7 @@ pub enum CallError {
     #[error("a text of {tokens} tokens is longer than the {window_tokens} that the embedder {embedder} reads")]
     TooLongToEmbed { embedder: String, tokens: usize, window_tokens: usize },
     /// The queue is full; try again later.
-    #[error("{queued} calls are waiting already")]
+    #[error("{queued} calls are running or waiting already")]
     Overloaded { queued: usize },
     /// The caller gave the call up.
     #[error("the call was cancelled")]

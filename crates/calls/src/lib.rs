@@ -19,6 +19,7 @@ mod caller;
 mod error;
 mod future;
 pub mod loops;
+mod permits;
 mod prompt;
 pub mod reading;
 mod reply;
@@ -34,6 +35,7 @@ pub use call::{
 pub use caller::{Caller, Embedder, Embedding, Heads, Kept, ModelInfo, Prefixes, Status, Tokens};
 pub use error::CallError;
 pub use future::BoxFuture;
+pub use permits::{Permit, Permits};
 pub use prompt::{Message, Prompt, Role, Segment, Stability, Turn};
 pub use reply::{Divergence, Finish, Reply, TokenLogprob, Usage};
 pub use score::{Score, ScoreRequest, Scored, Scorer, ScriptedScorer};

@@ -66,7 +66,7 @@ pub enum ServerError {
     #[error("{0} is not allowed here")]
     Method(String),
     // Errors of the server.
-    #[error("{running} requests are being answered already; try again in a moment")]
+    #[error("{running} of your requests are being answered already; try again when one of them has ended")]
     Busy { running: usize },
     #[error("too many requests in a minute; the next may come in {pause_seconds} s")]
     RateLimited { pause_seconds: u64 },

@@ -1,35 +1,23 @@
 //! Admission control: bounds concurrent requests and refuses further ones at once.
 
-use std::sync::Arc;
-
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use calls::{Permit, Permits, TenantId};
 
 use crate::error::{Result, ServerError};
 
-/// Bounds the requests that use models concurrently.
+/// Bounds the requests that use models concurrently. Permits are held until the response has been sent.
 #[derive(Debug)]
-pub(crate) struct Admission {
-    permits: Arc<Semaphore>,
-    max: usize,
-}
-
-/// Permission for one request, held until its response has been sent.
-#[derive(Debug)]
-pub(crate) struct Permit {
-    _held: OwnedSemaphorePermit,
-}
+pub(crate) struct Admission(Permits);
 
 impl Admission {
     pub fn new(max: usize) -> Admission {
-        Admission { permits: Arc::new(Semaphore::new(max)), max }
+        Admission(Permits::new(max))
     }
 
-    /// Acquires a permit.
+    /// Acquires a permit for a request of a tenant.
     ///
     /// # Errors
     /// [`ServerError::Busy`] at once if none is free.
-    pub fn acquire(&self) -> Result<Permit> {
-        let permit = Arc::clone(&self.permits).try_acquire_owned();
-        permit.map(|held| Permit { _held: held }).map_err(|_| ServerError::Busy { running: self.max })
+    pub fn acquire(&self, tenant: TenantId) -> Result<Permit> {
+        self.0.acquire(tenant).map_err(|running| ServerError::Busy { running })
     }
 }

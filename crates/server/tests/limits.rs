@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use calls::{Agent, Call, CallError, Caller, ModelState, Scripted, Status, Tokens, Usage};
 use serde_json::{Value, json};
-use server::ServerError;
+use server::{Keys, KeysFile, ServerError};
 
 use crate::host::{CONTEXT_TOKENS, Host, eventually, says};
 use test_support::double::Double;
@@ -41,6 +41,28 @@ fn a_full_server_sends_retry_after() {
         let _ = socket.peek(&mut [0]);
         thinker.begun() > 2
     });
+}
+
+#[test]
+fn a_server_that_one_key_fills_answers_the_others() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("keys");
+    let [ann, bob] = ["ann", "bob"].map(|name| format!("Bearer {}", Keys::add(&file, name).expect("a new key").trim()));
+    let thinker = Thinker::default();
+    let host = Host::with(Arc::new(thinker.clone()), |config| {
+        config.max_requests = 2;
+        config.keys = Some(KeysFile::open(&file).expect("it reads back"));
+    });
+    let body = question("thinker").to_string();
+    let headers = |key| [("authorization", key), ("content-type", "application/json")];
+    let open = |key| host.open("POST", "/v1/chat/completions", &headers(key), body.as_bytes());
+    let _two = [open(ann.as_str()), open(ann.as_str())];
+    eventually("both are being answered", || thinker.begun() == 2);
+    let refused = |key| host.send("POST", "/v1/chat/completions", &headers(key), &body).refused(429, "overloaded");
+    assert!(refused(ann.as_str()).starts_with("2 of your requests are being answered already"));
+    let _third = open(bob.as_str());
+    eventually("the other key is let in", || thinker.begun() == 3);
+    assert!(refused(bob.as_str()).starts_with("1 of your requests"), "its share is one of two");
 }
 
 /// A database that refuses connections, and one that never answers.

@@ -69,7 +69,7 @@ async fn upload(
     }
     let form = Multipart::from_request(request, &app).await.map_err(|refused| invalid_upload(refused.to_string()))?;
     check_corpus(&tenant, &corpus).await?;
-    let _permit = app.uploads.acquire()?;
+    let _permit = app.uploads.acquire(tenant.id)?;
     let folder = tenant.uploads.create()?;
     let Received { files, refused, method } = app.with_deadline(receive(form, &folder, &app)).await?;
     if files.is_empty() {

@@ -69,7 +69,7 @@ async fn make(
     Extension(tenant): CurrentTenant,
     Path(corpus): Path<String>,
 ) -> Result<Json<Value>> {
-    let _permit = app.admission.acquire()?;
+    let _permit = app.admission.acquire(tenant.id)?;
     let work = {
         let app = Arc::clone(&app);
         move || async move {

@@ -154,14 +154,14 @@ impl Mcp {
 
     async fn search(&self, tenant: &Arc<Tenant>, arguments: Value) -> Result<Value> {
         let Search { corpus, query, tool, k } = read(arguments)?;
-        let _permit = self.app.admission.acquire()?;
+        let _permit = self.app.admission.acquire(tenant.id)?;
         let hits = search_pages(&self.app, tenant, corpus, SearchRequest { query, tool, k }).await?;
         Ok(json!({ "hits": hits }))
     }
 
     async fn ask(&self, tenant: &Arc<Tenant>, arguments: Value, context: &RequestContext<RoleServer>) -> Result<Value> {
         let Ask { corpus, question, method, profile } = read(arguments)?;
-        let _permit = self.app.admission.acquire()?;
+        let _permit = self.app.admission.acquire(tenant.id)?;
         let request = AskRequest { question, method, profile, ..AskRequest::default() };
         let mut answered = answer(&self.app, tenant, corpus.clone(), request, None, report_to(context)).await?;
         // A document that was deleted meanwhile has no id, nor have those of a corpus that is being written.

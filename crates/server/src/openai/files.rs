@@ -67,7 +67,7 @@ async fn upload(
     let mut form = Multipart::from_request(request, &app)
         .await
         .map_err(|refused| ServerError::Invalid { message: refused.to_string(), param: None })?;
-    let _permit = app.uploads.acquire()?;
+    let _permit = app.uploads.acquire(tenant.id)?;
     let folder = tenant.uploads.create()?;
     let place = folder.path().join("content");
     let receive = async {
