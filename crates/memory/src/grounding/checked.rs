@@ -9,6 +9,7 @@ use super::naming::has_name;
 use super::negation::Clauses;
 use super::question::AUXILIARIES;
 use super::roles::replacing;
+use super::subject::topic;
 use super::values::Values;
 use super::verdict::{Checks, Compared, Verdict, verify, verify_compared};
 use super::words::words;
@@ -53,14 +54,16 @@ fn verdict(asked: &str, word: Option<bool>, rest: &str, evidence: &[&str], check
         Some(false) => denied(asked, verify(asked, evidence, checks), evidence),
         None if is_part(asked, rest, evidence, checks) => {
             let (claim, statement) = (format!("{asked}? {rest}"), statement(asked, rest));
-            let compared = Compared { claim: &claim, statement: &statement, answer: rest, about: Vec::new() };
+            let compared =
+                Compared { claim: &claim, statement: &statement, answer: rest, about: Vec::new(), topic: None };
             verify_compared(compared, evidence, checks)
         }
         None if word.is_some_and(|yes| is_opposed(yes, asked, rest)) => Verdict::Unsupported,
         None => {
-            let about = if begins_with_pronoun(rest) { one_name(asked) } else { None };
-            let about = about.into_iter().collect();
-            verify_compared(Compared { claim: rest, statement: rest, answer: "", about }, evidence, checks)
+            let refers = begins_with_pronoun(rest);
+            let about: Vec<_> = one_name(asked).filter(|_| refers).into_iter().collect();
+            let topic = topic(asked).filter(|_| refers && about.is_empty());
+            verify_compared(Compared { claim: rest, statement: rest, answer: "", about, topic }, evidence, checks)
         }
     }
 }

@@ -5,6 +5,7 @@ use std::ops::Range;
 use super::asking::is_english;
 use super::negation::Clauses;
 use super::question::Question;
+use super::speech::is_third;
 use super::words::{Word, is_past, words};
 use crate::core::cite::sentences;
 
@@ -85,9 +86,12 @@ pub(super) fn is_fragment(text: &str, is_name: &dyn Fn(&str) -> bool) -> bool {
 pub(super) fn is_stated_by(asked: &str, text: &str, sentence: &str) -> bool {
     let (question, said, given) = (words(asked), words(text), words(sentence));
     let focus = Question::parse(asked).focus;
+    // "Eva speaks Polish" may answer "Which languages does she speak?".
+    let has_pronoun = question.iter().any(|word| is_third(&word.lower));
     let is_asked = |word: &&Word| {
         let is_subject =
-            word.stem.is_some() && word.stem != focus && question.iter().any(|own| own.lower == word.lower);
+            word.stem.is_some() && word.stem != focus && question.iter().any(|own| own.lower == word.lower)
+                || word.capital && word.stem.is_some() && has_pronoun;
         is_subject || DETERMINERS.contains(&word.lower.as_str())
     };
     let subject = said.iter().take_while(is_asked).count();

@@ -4,19 +4,20 @@ use std::ops::Range;
 
 use chrono::NaiveDate;
 
+use super::dimension::is_of_another_dimension;
 use super::hedges::{is_question, only_considers};
 use super::naming::has_name;
 use super::negation::{Polarity, polarity, run_of};
 use super::numbers::{Bound, Number, is_equal};
 use super::opposites::{is_compared_with_another, is_in_other_direction, is_taken_back};
-use super::pairing::is_of_another_clause;
+use super::pairing::{is_of_another_clause, is_of_another_conjunct};
 use super::passage::Sentence;
-use super::predicates::{is_of_another_date, is_of_another_verb};
+use super::predicates::{is_of_another_date, is_of_another_verb, is_whole};
 use super::relative::full;
-use super::roles::{Named, is_exchanged, replacing, turned};
+use super::roles::{Named, is_exchanged, is_role_of_another, replacing, turned};
 use super::speech::FIRST;
 use super::statement::Statement;
-use super::subject::{is_in_subject, is_of_one_subject};
+use super::subject::{is_about_another, is_in_subject, is_of_one_subject};
 use super::turn::{is_vocative, speaker_at};
 use super::words::{Word, bare, words};
 
@@ -75,9 +76,16 @@ pub(super) fn faults(claim: &Statement, shown: &Shown<'_>) -> Vec<Fault> {
         faults.push(Fault::Missing);
     }
     let only_considers = only_considers((said, &claim.clauses), (given, &shown.stated.clauses));
-    if (is_of_another_verb(claim, shown.stated) || is_of_another_date(claim, shown.stated))
-        && run_of(said, given).is_none()
-    {
+    let is_of_another = || {
+        is_of_another_verb(claim, shown.stated)
+            || is_of_another_date(claim, shown.stated)
+            || is_of_another_conjunct(claim, shown.stated)
+            || is_role_of_another(&claim_named, &shown_named)
+            || is_about_another(claim, given, shown.beside)
+    };
+    // "40 students passed" is in "31 of the 40 students passed".
+    let has_run = run_of(said, given).is_some_and(|at| !is_whole(given, at));
+    if !has_run && is_of_another() {
         faults.push(Fault::Doubt);
     }
     if only_considers || is_question(&shown.text[shown.range.clone()]) || is_exchanged(&claim_named, &shown_named) {
@@ -90,7 +98,7 @@ fn numbers(claim: &Statement, shown: &Statement, faults: &mut Vec<Fault>) {
     let (said, given) = (&claim.values.numbers, &shown.values.numbers);
     let is_new = |other: &Number| !said.iter().any(|own| is_equal(own.value, other.value));
     for number in said {
-        let same: Vec<&Number> = given.iter().filter(|other| same_number(number, other, shown)).collect();
+        let same: Vec<&Number> = given.iter().filter(|other| same_number(number, other, claim, shown)).collect();
         let is_rival = |other: &&Number| {
             other.ordinal == number.ordinal && other.unit_term() == number.unit_term() && is_new(other)
         };
@@ -220,8 +228,8 @@ pub(super) fn is_named(name: &[String], speaker: &str) -> bool {
 }
 
 /// Equal values, and the unit of the claim at or near the number of the span unless that has none. Near is not enough for a
-/// share or a sum, nor if the unit is that of another number.
-fn same_number(said: &Number, given: &Number, shown: &Statement) -> bool {
+/// share or a sum, nor if the unit is that of another number. A measure must be of the same dimension.
+fn same_number(said: &Number, given: &Number, claim: &Statement, shown: &Statement) -> bool {
     let near = |unit: &String| {
         let window = given.at.start.saturating_sub(3)..(given.at.end + 4).min(shown.words.len());
         let is_of_other = |other: &Number| other.at != given.at && other.unit.as_ref() == Some(unit);
@@ -230,7 +238,11 @@ fn same_number(said: &Number, given: &Number, shown: &Statement) -> bool {
             && !shown.values.numbers.iter().any(is_of_other)
     };
     let has_unit = |unit: &String| given.unit.is_none() || given.unit_term() == said.unit_term() || near(unit);
-    is_equal(said.value, given.value) && said.ordinal == given.ordinal && said.unit.as_ref().is_none_or(has_unit)
+    let asks = !claim.answer.is_empty();
+    is_equal(said.value, given.value)
+        && said.ordinal == given.ordinal
+        && said.unit.as_ref().is_none_or(has_unit)
+        && !is_of_another_dimension((&claim.words, said), (&shown.words, given), asks)
 }
 
 /// What a sentence can refer to a name by that is in the sentence before or after.

@@ -13,7 +13,10 @@ mod candidates;
 mod checked;
 mod choose;
 mod claims;
+#[cfg(test)]
+mod clause_tests;
 mod dates;
+mod dimension;
 mod faults;
 mod features;
 mod hedges;

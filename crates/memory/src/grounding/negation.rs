@@ -150,6 +150,8 @@ fn negates_at(words: &[Word], at: usize, gap: &str, is_foreign: bool) -> bool {
             next.is_none_or(|next| !next.number || next.lower == "one")
                 && !gap.contains([',', ';', ':', '.', '!', '"', '”', '\u{201c}'])
         }
+        // "Neither" and "nor" negate once.
+        "nor" => !words[..at].iter().any(|word| word.lower == "neither"),
         "not" => next.is_none_or(|next| next.lower != "only"),
         _ if NEGATIONS.contains(&lower) || lower.ends_with("n't") || begins_exception(words, at) => true,
         _ if REFUSALS.contains(&lower) => next.is_some_and(|next| next.lower == "to"),
@@ -168,8 +170,8 @@ fn begins_exception(words: &[Word], at: usize) -> bool {
     }
 }
 
-const NEGATIONS: [&str; 11] =
-    ["not", "no", "never", "none", "neither", "nor", "nobody", "nothing", "cannot", "hardly", "unable"];
+const NEGATIONS: [&str; 10] =
+    ["not", "no", "never", "none", "neither", "nobody", "nothing", "cannot", "hardly", "unable"];
 
 /// Verbs that deny what "to" follows.
 const REFUSALS: [&str; 9] =

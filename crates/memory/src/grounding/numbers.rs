@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::dimension::names_dimension;
 use super::words::{CURRENCIES, Word, is_function, is_past, stem};
 
 /// A number, normalised: "1,200", "1.2 thousand" and "twelve hundred" are the same.
@@ -211,7 +212,12 @@ fn number_at(words: &[Word], text: &str, at: usize) -> Option<(f64, usize, bool)
         value = value * 1000.0 + f64::from(whole(&text[words[end].range.clone()]).unwrap_or(0));
         end += 1;
     }
-    while let Some(by) = scale(end) {
+    // "£30 m" and "30 m people" are millions, "30 m" and "30 m wide" a length.
+    let is_length = |at: usize| {
+        let is_counted = |next: &Word| next.stem.is_some() && !names_dimension(&next.lower);
+        lower(at) == "m" && !slice.starts_with(CURRENCIES) && !words.get(at + 1).is_some_and(is_counted)
+    };
+    while let Some(by) = scale(end).filter(|_| !is_length(end)) {
         value *= by;
         end += 1;
         // "two hundred and five"
@@ -306,7 +312,8 @@ pub(super) fn is_measure(found: &str) -> bool {
 const MEASURES: &str = "kilometre metre centimetre millimetre mile foot yard inch kilogram gram pound ounce ton tonne litre \
 gallon acre hectare second minute hour day week month year century degree percent dollar euro pound";
 
-const UNITS: [(&str, &str); 14] = [
+const UNITS: [(&str, &str); 15] = [
+    ("m", "metre"),
     ("km", "kilometre"),
     ("kilometers", "kilometre"),
     ("kilometer", "kilometre"),

@@ -2,6 +2,8 @@
 
 use std::collections::HashSet;
 
+use super::numbers::{Number, is_equal};
+use super::predicates::has_predicate;
 use super::statement::Statement;
 use super::words::Word;
 
@@ -41,3 +43,47 @@ pub(super) fn is_of_another_clause(claim: &Statement, shown: &Statement, places:
     };
     !places.is_empty() && places.iter().all(|place| is_about_another(shown.clauses.clause(*place)))
 }
+
+/// Whether a number of a claim belongs to another part of a sentence than the word beside it, whose own number is another: "60 percent voted
+/// for the plan and 40 percent against it" does not support "60 percent voted against the plan". The part of that word has no
+/// verb of its own.
+pub(super) fn is_of_another_conjunct(claim: &Statement, shown: &Statement) -> bool {
+    let said = distinguishing(claim, &|_| true);
+    // Of a question with its answer, the words of the answer count.
+    let is_new = |word: &str| claim.answer.is_empty() || claim.answer.contains(word);
+    let clause = |number: &Number| shown.clauses.clause(number.at.start);
+    let is_said = |number: &&Number| claim.values.numbers.iter().any(|own| is_equal(own.value, number.value));
+    let (own, others): (Vec<_>, Vec<_>) =
+        shown.values.numbers.iter().filter(|number| !number.ordinal).partition(is_said);
+    let is_split = |number: &&Number| {
+        let of_number = distinguishing(shown, &|at| at == clause(number));
+        let rivals = others.iter().filter(|other| other.unit.is_none() || other.unit == number.unit);
+        let mut rivals =
+            rivals.map(|other| clause(other)).filter(|at| *at != clause(number) && !has_predicate(shown, *at));
+        let has_word = |at: usize| {
+            let elsewhere = distinguishing(shown, &|other| other != at);
+            distinguishing(shown, &|other| other == at)
+                .intersection(&said)
+                .any(|word| is_new(word) && !elsewhere.contains(word))
+        };
+        !of_number.is_subset(&said) && rivals.any(has_word)
+    };
+    !own.is_empty() && own.iter().all(is_split)
+}
+
+/// Words of clauses that can tell one part of a sentence from another: those with a stem that are no values, and some prepositions.
+fn distinguishing<'a>(text: &'a Statement, is_of: &dyn Fn(usize) -> bool) -> HashSet<&'a str> {
+    let values = &text.values;
+    let is_unit = |at: usize| values.numbers.iter().any(|number| number.unit_at.contains(&at));
+    let is_plain = |at: usize, word: &Word| !word.number && !values.dated[at] && !is_unit(at);
+    let words =
+        text.words.iter().enumerate().filter(|(at, word)| is_of(text.clauses.clause(*at)) && is_plain(*at, word));
+    let meaning = |word: &'a Word| {
+        let lower = word.lower.as_str();
+        word.stem.as_deref().or_else(|| CONTRASTED.contains(&lower).then_some(lower))
+    };
+    words.filter_map(|(_, word)| meaning(word)).collect()
+}
+
+/// Prepositions that are contrasted with one another.
+const CONTRASTED: [&str; 8] = ["above", "after", "against", "before", "below", "for", "with", "without"];

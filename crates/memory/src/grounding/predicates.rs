@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use super::claims::{PREPOSITIONS, SUBJECTS, is_verb};
+use super::claims::{DETERMINERS, PREPOSITIONS, SUBJECTS, is_verb};
 use super::negation::Clauses;
 use super::numbers::Number;
 use super::question::ASKING;
@@ -29,23 +29,90 @@ struct Predicate {
 /// Whether a verb of a claim is in the sentence said of others only: of another agent or object, or with another number or date,
 /// and what the claim has instead belongs to another verb.
 pub(super) fn is_of_another_verb(claim: &Statement, shown: &Statement) -> bool {
+    let given = predicates(shown);
     // A question with its answer behind it is in the order of no statement.
     if !claim.answer.is_empty() && claim.words.iter().any(|word| ASKING.contains(&bare(&word.lower))) {
-        return false;
+        return answers_another_verb(claim, shown, &given);
     }
-    let (said, given) = (predicates(claim), predicates(shown));
-    let all: BTreeSet<String> = stems(shown, 0..shown.words.len()).collect();
+    let said = predicates(claim);
     said.iter().any(|own| {
         let same = || given.iter().filter(|other| other.verb == own.verb);
-        let mut fitting = same().filter(|other| fits(own, other, &given, shown, &all)).peekable();
+        let mut fitting = same().filter(|other| fits(own, other, &given, claim, shown)).peekable();
         let is_fitting = fitting.peek().is_some();
         same().next().is_some()
-            && (!is_fitting || said.len() == 1 && fitting.all(|other| lacks_value(claim, shown, other)))
+            && (!is_fitting
+                || said.len() == 1
+                    && (fitting.all(|other| lacks_value(claim, shown, other))
+                        || has_name_of_another(claim, own, &given, shown)))
     })
 }
 
+/// Whether an answer to a question is in the sentence with verbs that the question does not have, and not with one that it has: "Clara
+/// grew up in Graz, but she was born in Linz" does not answer "Where was Clara born?" by "Graz".
+fn answers_another_verb(claim: &Statement, shown: &Statement, given: &[Predicate]) -> bool {
+    let words = &shown.words;
+    let is_asked = |verb: &&Predicate| claim.terms.contains(&verb.verb) && !claim.answer.contains(&verb.verb);
+    let (asked, others): (Vec<_>, Vec<_>) = given.iter().partition(is_asked);
+    let is_of_answer = |at: &usize| words[*at].stem.as_ref().is_some_and(|stem| claim.answer.contains(stem));
+    let places: Vec<usize> = (0..words.len()).filter(is_of_answer).collect();
+    let clause = |at: usize| shown.clauses.clause(at);
+    // "He was killed and buried in Rome"
+    let shares = |verb: &&Predicate| stems(shown, verb.at + 1..verb.extent.end).next().is_none();
+    let is_of = |at: usize, verb: &Predicate| {
+        let is_argument = |stem: &String| verb.agent.contains(stem) || verb.patient.contains(stem);
+        clause(at) == clause(verb.at) || words[at].stem.as_ref().is_some_and(is_argument)
+    };
+    // Neither a participle, nor "that was called Eton" behind "he attended a school".
+    let has_subject = |verb: &Predicate| {
+        let first = (0..words.len()).find(|at| clause(*at) == clause(verb.at)).unwrap_or(verb.at);
+        let first_verb = given.iter().find(|other| clause(other.at) == clause(verb.at)).map_or(verb.at, |verb| verb.at);
+        let tells_more =
+            RELATIVE.contains(&words[first].lower.as_str()) && asked.iter().any(|other| other.at < verb.at);
+        first < first_verb && !tells_more
+    };
+    // The name that the pronoun before the asked verb refers to.
+    let is_meant = |at: usize, verb: &Predicate| at < verb.at && asked.iter().any(|asked| asked.agent.is_empty());
+    // A plural behind a name has the form of a verb too: "Welsh schools".
+    let is_certain = |verb: &Predicate| is_past(&words[verb.at].lower) || verb.verb == BE;
+    let is_of_other = |at: usize| {
+        let holds = |verb: &&&Predicate| {
+            is_certain(verb) && clause(at) == clause(verb.at) && has_subject(verb) && !is_meant(at, verb)
+        };
+        is_whole(words, at)
+            || !asked.iter().any(|verb| is_of(at, verb))
+                && others.iter().filter(holds).any(|verb| !is_of_answer(&verb.at))
+    };
+    !asked.is_empty() && !asked.iter().any(shares) && !places.is_empty() && places.into_iter().all(is_of_other)
+}
+
+/// Whether a name that is the object of a verb, or one of several, is in the sentence only with other verbs that have a subject: "Eva
+/// speaks Polish and she is learning Greek" does not support "Eva speaks Polish and Greek".
+fn has_name_of_another(claim: &Statement, own: &Predicate, given: &[Predicate], shown: &Statement) -> bool {
+    let clause = |at: usize| shown.clauses.clause(at);
+    let is_subject = |at: usize, verb: &Predicate| {
+        clause(at) == clause(verb.at) && at < verb.at && SUBJECTS.contains(&shown.words[at].lower.as_str())
+    };
+    let is_of_other = |at: usize| {
+        let holds = |verb: &&Predicate| clause(at) == clause(verb.at) && verb.at < at;
+        let mut verbs = given.iter().filter(holds).peekable();
+        verbs.peek().is_some() && verbs.all(|verb| verb.verb != own.verb && (0..verb.at).any(|at| is_subject(at, verb)))
+    };
+    let names = claim.words.iter().filter(|word| word.capital).filter_map(|word| word.stem.as_ref());
+    names.filter(|stem| own.patient.contains(*stem)).any(|stem| {
+        let mut places = (0..shown.words.len()).filter(|at| shown.words[*at].stem.as_ref() == Some(stem)).peekable();
+        places.peek().is_some() && places.all(is_of_other)
+    })
+}
+
+/// Whether the word at a place is the number of a whole of which a part is told: "31 of the 40 students".
+pub(super) fn is_whole(words: &[Word], at: usize) -> bool {
+    let before = |back: usize| at.checked_sub(back).map_or("", |before| words[before].lower.as_str());
+    words[at].number && (at == 1 && before(1) == "of" || before(2) == "of" && WHOLE.contains(&before(1)))
+}
+
 /// Whether a predicate of a sentence can be that of a claim.
-fn fits(own: &Predicate, other: &Predicate, given: &[Predicate], shown: &Statement, all: &BTreeSet<String>) -> bool {
+fn fits(own: &Predicate, other: &Predicate, given: &[Predicate], claim: &Statement, shown: &Statement) -> bool {
+    let all: BTreeSet<String> = stems(shown, 0..shown.words.len()).collect();
     let differ = |a: &BTreeSet<String>, b: &BTreeSet<String>| {
         !b.is_empty() && a.iter().any(|stem| all.contains(stem)) && a.is_disjoint(b)
     };
@@ -60,6 +127,16 @@ fn fits(own: &Predicate, other: &Predicate, given: &[Predicate], shown: &Stateme
         let in_clause = shown.clauses.stems_of(shown.clauses.clause(other.at), &shown.words);
         // "It is home to Pell, the second largest port."
         let is_apposed = !own.patient.is_empty() && words().any(|stem| !in_clause.contains(stem));
+        // "The app is free for students; others pay."
+        let clause = |at: usize| shown.clauses.clause(at);
+        let acts_at = |at: usize| given.iter().any(|verb| at + 1 == verb.at && clause(at) == clause(verb.at));
+        let acts = |stem: &String| {
+            let mut places = (0..shown.words.len()).filter(|at| shown.words[*at].stem.as_ref() == Some(stem));
+            all.contains(stem) && places.all(|at| clause(at) != clause(other.at) && acts_at(at))
+        };
+        if claim.answer.is_empty() && own.patient.iter().any(acts) {
+            return false;
+        }
         // "Paris is the capital of France": "The capital of France is Paris."
         let (before, behind): (Vec<_>, Vec<_>) =
             (own.patient.iter().filter(|stem| all.contains(*stem))).partition(|stem| other.agent.contains(*stem));
@@ -80,7 +157,7 @@ fn fits(own: &Predicate, other: &Predicate, given: &[Predicate], shown: &Stateme
 
 /// Whether a predicate has another number or date in the place of one of the claim, which is elsewhere in the sentence.
 fn lacks_value(claim: &Statement, shown: &Statement, predicate: &Predicate) -> bool {
-    let is_here = |at: &usize| predicate.extent.contains(at);
+    let is_here = |at: &usize| predicate.extent.contains(at) && !is_whole(&shown.words, *at);
     let numbers = |wanted: bool| {
         let is_said = |value: f64| claim.values.numbers.iter().any(|own| own.value == value);
         let found = shown.values.numbers.iter().filter(move |number| is_said(number.value) == wanted);
@@ -142,7 +219,7 @@ fn predicates(text: &Statement) -> Vec<Predicate> {
             group.clone().filter(is_of_clause).any(|at| SUBJECTS.contains(&words[at].lower.as_str()))
         };
         subject = match () {
-            () if has_pronoun() => BTreeSet::new(),
+            () if has_pronoun() || is_inverted(words, start, at) => BTreeSet::new(),
             () if has_own => own,
             () if has(&RELATIVE) => antecedent(text, start),
             () => subject,
@@ -206,10 +283,39 @@ fn is_predicate(words: &[Word], clauses: &Clauses, at: usize) -> bool {
             && has_subject
             && words.get(at + 1).is_none_or(follows)
     };
+    // "Others pay 5 euros"
+    let is_plural = || {
+        let has_object = |next: &Word| {
+            let lower = next.lower.as_str();
+            next.number || PREPOSITIONS.contains(&lower) || DETERMINERS.contains(&lower)
+        };
+        // "what we label as force"
+        let is_asked = |at: usize| ASKING.contains(&words[at].lower.as_str());
+        before.is_some_and(|word| PLURAL.contains(&word.lower.as_str()))
+            && !at.checked_sub(2).is_some_and(is_asked)
+            && words.get(at + 1).is_some_and(has_object)
+    };
     match is_past(lower) || lower.ends_with("ing") {
         true => is_helped() || at == 0 && is_past(lower) || is_verb(words, at, &|_| true),
-        false => is_verb(words, at, &|_| true) || is_present(),
+        false => is_verb(words, at, &|_| true) || is_present() || is_plural(),
     }
+}
+
+/// Whether the subject can be behind the verb: "Just outside stood two tall soldiers."
+fn is_inverted(words: &[Word], start: usize, at: usize) -> bool {
+    let first = words[start..at].iter().find(|word| word.lower != "just");
+    let is_place = |word: &Word| {
+        let lower = word.lower.as_str();
+        PREPOSITIONS.contains(&lower) || PLACES.contains(&lower)
+    };
+    let inverts = words[at].stem.as_deref().is_some_and(|stem| INVERTED.contains(&stem));
+    inverts && first.is_some_and(is_place)
+}
+
+/// Whether a clause has a verb.
+pub(super) fn has_predicate(text: &Statement, clause: usize) -> bool {
+    let is_of_clause = |at: &usize| text.clauses.clause(*at) == clause;
+    (0..text.words.len()).filter(is_of_clause).any(|at| is_predicate(&text.words, &text.clauses, at))
 }
 
 /// Where the subject of a verb can begin: at its clause, or at the clauses without a verb before it.
@@ -233,3 +339,16 @@ const RELATIVE: [&str; 3] = ["who", "which", "that"];
 
 /// Function words inside the phrase behind "by".
 const PHRASE: [&str; 8] = ["a", "an", "the", "his", "her", "its", "their", "of"];
+
+/// Words between "of" and the number of a whole.
+const WHOLE: [&str; 8] = ["the", "these", "those", "its", "his", "her", "their", "all"];
+
+/// Subjects of verbs in the plural.
+const PLURAL: [&str; 5] = ["they", "we", "you", "i", "others"];
+
+/// Words beside prepositions that a sentence can begin with before its verb and subject.
+const PLACES: [&str; 10] =
+    ["above", "behind", "below", "beside", "here", "inside", "near", "outside", "there", "under"];
+
+/// Stems of verbs that come before their subject then.
+const INVERTED: [&str; 7] = ["stand", "sit", "lie", "hang", "come", "go", "live"];

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::claims::PREPOSITIONS;
 use super::negation::Clauses;
 use super::opposites::comparisons;
 use super::values::Values;
@@ -49,8 +50,7 @@ fn is_reversed(claim: &Named<'_>, shown: &Named<'_>) -> bool {
 
 /// Whether a form of "be" is the only verb.
 fn equates(words: &[Word]) -> bool {
-    let is = |word: &Word| matches!(word.lower.as_str(), "is" | "are" | "was" | "were");
-    words.iter().any(is) && !words.iter().any(|word| !is(word) && is_past(&word.lower))
+    words.iter().any(is_be) && !words.iter().any(|word| !is_be(word) && is_past(&word.lower))
 }
 
 /// Whether a name has a possessive ending or follows "of".
@@ -83,6 +83,61 @@ fn is_other_way(said: &[Word], given: &[Word], first: &str, second: &str) -> boo
     };
     let (said, given) = (between(said, from, to), between(given, after, before));
     before > after && said.iter().any(|stem| given.contains(stem))
+}
+
+/// Whether a sentence gives the role of a claim to other names only: "Ann Lee is the deputy director; its director is Tom Roe" does not
+/// support "Tom Roe is the deputy director". A name has the role that it is joined with by a form of "be" or a mark.
+pub(super) fn is_role_of_another(claim: &Named<'_>, shown: &Named<'_>) -> bool {
+    let (said, given) = (claim.words, shown.words);
+    let has_role = |pair: &[Word]| is_be(&pair[0]) && is_article(&pair[1]);
+    let Some(be) = said.windows(2).position(has_role) else { return false };
+    let is_name = |word: &&Word| word.capital && word.stem.is_some();
+    let name: Vec<&str> = said[..be].iter().filter(is_name).map(|word| bare(&word.lower)).collect();
+    let role: Vec<&String> = said[be + 2..].iter().map_while(|word| word.stem.as_ref()).collect();
+    let is_role = |at: &usize| {
+        let run = given.get(*at..at + role.len()).unwrap_or_default();
+        !role.is_empty() && run.iter().filter_map(|word| word.stem.as_ref()).eq(role.iter().copied())
+    };
+    let owners = |at: usize| -> Vec<&str> {
+        let skipped = given[..at].iter().rev().take_while(|word| is_be(word) || is_article(word)).count();
+        let (before, behind) = (&given[..at - skipped], &given[at + role.len()..]);
+        let is_joined = |word: &Word, other: usize| {
+            let clause = |at: usize| shown.clauses.clause(at);
+            !word.lower.ends_with("'s") && (given[before.len()..at].iter().any(is_be) || clause(other) != clause(at))
+        };
+        // "In Rome, the current king" is not the role of Rome.
+        let first = before.len() - before.iter().rev().take_while(is_name).count();
+        let is_inside = first.checked_sub(1).is_some_and(|at| PREPOSITIONS.contains(&before[at].lower.as_str()));
+        let is_before = !is_inside && before.last().is_some_and(|last| is_joined(last, before.len() - 1));
+        let before = before[first..].iter().filter(|_| is_before);
+        // "The king of Spain, Felipe"
+        let from = match behind {
+            [of, owner, ..] if of.lower == "of" && is_name(&owner) => {
+                let place = at + role.len() + 1;
+                let is_of_owner =
+                    |at: &usize| is_name(&&given[*at]) && shown.clauses.clause(*at) == shown.clauses.clause(place);
+                1 + (place..given.len()).take_while(is_of_owner).count()
+            }
+            _ => 0,
+        };
+        let behind = behind[from..].iter().skip_while(|word| is_be(word)).take_while(is_name);
+        before.chain(behind).map(|word| bare(&word.lower)).collect()
+    };
+    let is_of_other = |at: usize| {
+        let owners = owners(at);
+        !owners.is_empty() && !owners.iter().any(|owner| name.contains(owner))
+    };
+    let mut places = (0..given.len()).filter(is_role).peekable();
+    let is_known = |part: &&str| given.iter().any(|word| bare(&word.lower) == *part);
+    !name.is_empty() && name.iter().all(is_known) && places.peek().is_some() && places.all(is_of_other)
+}
+
+fn is_be(word: &Word) -> bool {
+    matches!(word.lower.as_str(), "is" | "are" | "was" | "were")
+}
+
+fn is_article(word: &Word) -> bool {
+    matches!(word.lower.as_str(), "a" | "an" | "the")
 }
 
 /// Words that give the name behind them another role than the one before them.

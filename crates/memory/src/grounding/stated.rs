@@ -269,6 +269,9 @@ mod tests {
         let game = "Turku won by 11 points, and the home team lost 24 to 10.";
         assert!(!states("What was the final score?", game, "11 points"));
         assert!(states("What was the final score?", game, "24 to 10"));
+        let round = "They won the divisional round, finishing with a score of 23–16 by scoring 11 points in the end.";
+        assert!(!states("What was the final score of the round?", round, "11 points"));
+        assert!(states("What was the final score of the round?", round, "23–16"));
         assert!(states("What was the highest score?", "The highest score was 98 points.", "98 points"));
     }
 

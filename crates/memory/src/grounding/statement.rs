@@ -22,6 +22,8 @@ pub(super) struct Statement {
     pub answer: BTreeSet<String>,
     /// Names that a pronoun refers to, where they are known.
     pub about: Vec<Vec<String>>,
+    /// The stem of the noun that a pronoun refers to, where it is known and there is no name.
+    pub topic: Option<String>,
 }
 
 impl Statement {
@@ -38,7 +40,16 @@ impl Statement {
         let units = values.numbers.iter().filter_map(|number| number.unit_term().map(str::to_owned));
         let terms = plain.chain(units).collect();
         let comparisons = words.iter().flat_map(|word| comparisons(&word.lower)).collect();
-        Statement { terms, values, clauses, comparisons, words, answer: BTreeSet::new(), about: Vec::new() }
+        Statement {
+            terms,
+            values,
+            clauses,
+            comparisons,
+            words,
+            answer: BTreeSet::new(),
+            about: Vec::new(),
+            topic: None,
+        }
     }
 
     /// Adds a relative time as what it means. "The week before 9 June 2023" is that date only for a claim about a week.

@@ -3,7 +3,7 @@
 use super::{Checks, Verdict, check, verify};
 
 /// Statements with a sentence that supports the second of each and not the first.
-fn tell_apart(cases: &[(&str, &str, &str)]) {
+pub(super) fn tell_apart(cases: &[(&str, &str, &str)]) {
     let supports =
         |claim: &str, evidence: &str| matches!(verify(claim, &[evidence], Checks::default()), Verdict::Supported(_));
     let failed: Vec<String> = (cases.iter())
@@ -28,7 +28,7 @@ fn are_not_contradicted(cases: &[(&str, &str)]) {
 }
 
 /// Whether an answer to a question is supported.
-fn answers(question: &str, answer: &str, evidence: &str) -> bool {
+pub(super) fn answers(question: &str, answer: &str, evidence: &str) -> bool {
     check(question, answer, &[evidence], Checks::default())
         .iter()
         .all(|checked| matches!(checked.verdict, Verdict::Supported(_)))

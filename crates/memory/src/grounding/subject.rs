@@ -2,8 +2,9 @@
 
 use std::ops::Range;
 
-use super::claims::{PREPOSITIONS, SUBJECTS, is_verb};
+use super::claims::{DETERMINERS, PREPOSITIONS, SUBJECTS, is_verb};
 use super::negation::Clauses;
+use super::passage::Sentence;
 use super::question::{ASKING, AUXILIARIES, kind};
 use super::statement::Statement;
 use super::words::{Word, bare, is_past, words};
@@ -78,6 +79,45 @@ pub(super) fn is_in_subject(name: &[String], claim: &[Word]) -> bool {
     let ends =
         |at: usize| is_verb(claim, at, &|_| true) || follows_name(at) || SUBJECTS.contains(&claim[at].lower.as_str());
     !begins() && !(first..place).any(ends)
+}
+
+/// The stem of the noun that a question is about: "car" of "What colour is the car?".
+pub(super) fn topic(question: &str) -> Option<String> {
+    let words = words(question);
+    let at = words.iter().position(|word| AUXILIARIES.contains(&word.lower.as_str()))?;
+    let phrase = noun_phrase(&words[at + 1..]);
+    let has_verb =
+        !FORMS_OF_BE.contains(&words[at].lower.as_str()) || phrase.last().is_some_and(|word| is_past(&word.lower));
+    phrase.iter().rev().nth(usize::from(has_verb))?.stem.clone()
+}
+
+/// Whether a sentence begins with another noun than the one that a pronoun of the claim refers to, and one beside it with that noun.
+pub(super) fn is_about_another(claim: &Statement, shown: &[Word], beside: &[&Sentence]) -> bool {
+    let Some(topic) = &claim.topic else { return false };
+    let has_topic = |words: &[Word]| words.iter().any(|word| word.stem.as_ref() == Some(topic));
+    let has_pronoun = shown.iter().any(|word| SUBJECTS.contains(&word.lower.as_str()));
+    let begins = |other: &&Sentence| has_topic(noun_phrase(&other.words));
+    !noun_phrase(shown).is_empty() && !has_topic(shown) && !has_pronoun && beside.iter().any(begins)
+}
+
+/// The words behind a determiner that a text begins with, up to a function word or a name.
+fn noun_phrase(words: &[Word]) -> &[Word] {
+    let begins = words.first().is_some_and(|word| DETERMINERS.contains(&word.lower.as_str()));
+    let rest = words.get(1..).filter(|_| begins).unwrap_or_default();
+    &rest[..rest.iter().take_while(|word| word.stem.is_some() && !word.capital).count()]
+}
+
+/// The stems of what the pronoun refers to that a sentence begins with: the subject of the sentence before, if that states
+/// what it is or has. Behind other verbs the pronoun may refer to the object.
+pub(super) fn referred(before: &[Word], shown: &[Word]) -> Vec<String> {
+    let subject = noun_phrase(before);
+    let verb = before.get(subject.len() + 1).map_or("", |verb| verb.lower.as_str());
+    let agrees = match shown.first().map_or("", |first| first.lower.as_str()) {
+        "he" | "she" | "it" => ["is", "was", "has", "had"].contains(&verb),
+        "they" => ["are", "were", "have", "had"].contains(&verb),
+        _ => false,
+    };
+    subject.iter().filter(|_| agrees).filter_map(|word| word.stem.clone()).collect()
 }
 
 /// Whether what a statement says can be true of one subject only: it answers a question, "is the head" of something, or is about an act

@@ -63,10 +63,22 @@ pub(super) fn asks_for_score(question: &Question) -> bool {
     question.focus.as_deref() == Some("score") && !question.is_list
 }
 
-/// Whether an answer can be a score: it has two numbers, or its sentence speaks of a score.
+/// Whether an answer can be a score: it has two numbers, or its sentence speaks of a score and has none with two.
 pub(super) fn is_score(answer: &str, sentence: &str) -> bool {
     let numbers = words(answer).iter().filter(|word| word.number).count();
-    numbers > 1 || numbers == 1 && words(sentence).iter().any(|word| word.stem.as_deref() == Some("score"))
+    let is_named = || words(sentence).iter().any(|word| matches!(word.lower.as_str(), "score" | "scores"));
+    numbers > 1 || has_pair(answer) || numbers == 1 && is_named() && !has_pair(sentence)
+}
+
+/// Whether a text has two numbers that belong together: "23–16" or "24 to 10".
+fn has_pair(text: &str) -> bool {
+    let is_between = |separator: &str| {
+        text.match_indices(separator).any(|(at, _)| {
+            let (before, behind) = (&text[..at], &text[at + separator.len()..]);
+            before.ends_with(|c: char| c.is_ascii_digit()) && behind.starts_with(|c: char| c.is_ascii_digit())
+        })
+    };
+    ["-", "–", "—", ":", " to ", " – ", " - "].into_iter().any(is_between)
 }
 
 /// The beginnings of words for a share.

@@ -31,6 +31,7 @@ use super::passage::{Passage, Sentence};
 use super::question::Question;
 use super::relative::{long, relatives};
 use super::statement::Statement;
+use super::subject::referred;
 use super::values::{is_title, weekday};
 use super::words::{Word, bare, words};
 
@@ -90,21 +91,23 @@ pub(super) struct Compared<'a> {
     pub answer: &'a str,
     /// Names, in lower-case words, that a pronoun of the claim refers to.
     pub about: Vec<Vec<String>>,
+    /// The stem of a noun that it refers to.
+    pub topic: Option<String>,
 }
 
 /// The verdict on one claim.
 pub fn verify(claim: &str, evidence: &[&str], checks: Checks<'_>) -> Verdict {
-    verify_compared(Compared { claim, statement: claim, answer: "", about: Vec::new() }, evidence, checks)
+    verify_compared(Compared { claim, statement: claim, answer: "", about: Vec::new(), topic: None }, evidence, checks)
 }
 
 pub(super) fn verify_compared(compared: Compared<'_>, evidence: &[&str], checks: Checks<'_>) -> Verdict {
-    let Compared { claim, statement, answer, about } = compared;
+    let Compared { claim, statement, answer, about, topic } = compared;
     let as_question = Question { focus: None, ..Question::parse(statement) };
     let passage = Passage::read(&as_question, evidence);
     let mut order: Vec<usize> = (0..passage.sentences.len()).collect();
     order.sort_by_key(|at| passage.sentences[*at].rank);
     let answer = words(answer).into_iter().filter_map(|word| word.stem).collect();
-    let stated = Statement { answer, about, ..Statement::read(statement, &passage) };
+    let stated = Statement { answer, about, topic, ..Statement::read(statement, &passage) };
     if stated.terms.is_empty() && stated.values.numbers.is_empty() && stated.values.dates.is_empty() {
         return Verdict::Unsupported;
     }
@@ -155,6 +158,10 @@ fn compare(stated: &Statement, claim: &str, at: usize, passage: &Passage<'_>, ch
     }
     let beside = [at.checked_sub(1), Some(at + 1)].into_iter().flatten().filter_map(|at| passage.sentences.get(at));
     let beside: Vec<&Sentence> = beside.filter(|other| other.text == sentence.text).collect();
+    let before = beside.iter().find(|other| other.range.start < sentence.range.start);
+    let referred: Vec<String> = before.map_or_else(Vec::new, |before| referred(&before.words, &read.words));
+    let is_needed = referred.iter().any(|stem| stated.terms.contains(stem) && !read.terms.contains(stem));
+    read.terms.extend(referred);
     let whole = passage.texts[sentence.text];
     let range = sentence.range.clone();
     let shown = Shown { stated: &read, text: whole, range, beside: &beside, day };
@@ -177,7 +184,10 @@ fn compare(stated: &Statement, claim: &str, at: usize, passage: &Passage<'_>, ch
     if faults.is_empty() {
         let similar = checks.similarity.is_none_or(|similarity| similarity(claim, text(sentence)) >= LEAST_SIMILARITY);
         let is_enough = coverage.min(coverage_of(&answer)) >= LEAST_COVERAGE && !is_doubtful;
-        let place = with_names(place, stated, &shown);
+        let mut place = with_names(place, stated, &shown);
+        if let Some(before) = before.filter(|_| is_needed) {
+            place.start = place.start.min(before.range.start);
+        }
         return match checks.judge {
             _ if !similar => Finding::Nothing,
             None if is_enough => Finding::Supported(place),
