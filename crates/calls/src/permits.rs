@@ -25,7 +25,7 @@ pub struct Permit {
 }
 
 impl Permits {
-    /// So many permits.
+    /// `max` permits, all of which one tenant may hold.
     pub fn new(max: usize) -> Permits {
         Permits { held: Arc::default(), max }
     }

@@ -104,7 +104,7 @@ fn has_name_of_another(claim: &Statement, own: &Predicate, given: &[Predicate], 
     })
 }
 
-/// Whether the word at a place is the number of a whole of which a part is told: "31 of the 40 students".
+/// Whether the word at a place is the number of a whole whose part has another number: "31 of the 40 students".
 pub(super) fn is_whole(words: &[Word], at: usize) -> bool {
     let before = |back: usize| at.checked_sub(back).map_or("", |before| words[before].lower.as_str());
     words[at].number && (at == 1 && before(1) == "of" || before(2) == "of" && WHOLE.contains(&before(1)))
