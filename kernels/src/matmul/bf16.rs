@@ -51,9 +51,14 @@ pub(super) struct Rounded {
 }
 
 impl Rounded {
-    /// Rounds `x: [rows, cols]` as products on an ISA read it: tiles of up to 16 rows for AMX, else of one.
+    /// Rounds `x: [rows, cols]` as products on an ISA read it.
     pub fn round(&mut self, isa: Isa, x: &[f32], rows: usize, cols: usize) {
-        let height = if isa == Isa::Amx { rows.min(ROWS) } else { 1 };
+        self.round_in_tiles(isa, tile_rows(isa), x, rows, cols);
+    }
+
+    /// Rounds `x: [rows, cols]` in tiles of up to `most` rows, by the instructions of an ISA.
+    fn round_in_tiles(&mut self, isa: Isa, most: usize, x: &[f32], rows: usize, cols: usize) {
+        let height = rows.min(most).max(1);
         (self.rows, self.steps, self.height) = (rows, cols.div_ceil(STEP), height);
         let per_tile = self.steps * height;
         let tiles = rows.div_ceil(height);
@@ -83,6 +88,11 @@ impl Rounded {
     fn step(&self, first: usize, step: usize) -> &[Line] {
         &self.lines[(first / self.height * self.steps + step) * self.height..][..self.height]
     }
+}
+
+/// Maximum rows of the tiles that products on an ISA read.
+fn tile_rows(isa: Isa) -> usize {
+    if isa == Isa::Amx { ROWS } else { 1 }
 }
 
 per_isa! {
@@ -248,7 +258,7 @@ pub(super) mod tests {
             packed.iter_mut().skip(1).step_by(2).for_each(|byte| *byte = exponent(*byte));
             let (first, second) = packed.split_at(panel_bytes);
             let mut rows = Rounded::default();
-            rows.round(isa, &x, m, cols);
+            rows.round_in_tiles(Isa::Scalar, tile_rows(isa), &x, m, cols);
             let mut got = vec![f32::NAN; m * 2 * PANEL];
             let out = Output::new(to_be_written(&mut got), 2 * PANEL, None);
             // SAFETY: there is one task.
