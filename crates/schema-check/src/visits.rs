@@ -201,7 +201,8 @@ mod tests {
 
     #[test]
     fn a_schema_may_refer_to_a_meta_schema() {
-        assert!(count(&json!({ "$ref": "http://json-schema.org/draft-07/schema#" }), &json!({ "not": {} })) > 10);
+        // The root, the meta-schema, what it has for `not`, and the meta-schema again.
+        assert_eq!(count(&json!({ "$ref": "http://json-schema.org/draft-07/schema#" }), &json!({ "not": {} })), 4);
     }
 
     #[test]
