@@ -68,7 +68,7 @@ fn run(mut args: Args) -> Result<ExitCode> {
         | Command::Ingest(Ingest { models, engine, .. })
         | Command::Serve(Serve { models, engine, .. }) => choose::first_run(models, engine, global)?,
         Command::Train(Train { model, .. }) => {
-            train::leave_trained(model, config_file::types(&args::command(), "model"))?
+            train::leave_trained(model, config_file::types(&args::command(), "model"))?;
         }
         _ => {}
     }
