@@ -1,15 +1,34 @@
-//! Requests that use models: they are admitted once their body has arrived.
+//! Admission control: bounds the requests that use models concurrently, and refuses further ones at once.
 
 use std::sync::Arc;
 
 use axum::extract::{FromRequest, Request};
 pub(crate) use calls::Permit;
+use calls::{Permits, TenantId};
 use serde::de::DeserializeOwned;
 
 use crate::app::App;
 use crate::body::Body;
 use crate::error::{Result, ServerError};
 use crate::tenant::Tenant;
+
+/// Bounds concurrent requests. Permits are held until the response has been sent.
+#[derive(Debug)]
+pub(crate) struct Admission(Permits);
+
+impl Admission {
+    pub fn new(max: usize) -> Admission {
+        Admission(Permits::new(max))
+    }
+
+    /// Acquires a permit for a request of a tenant.
+    ///
+    /// # Errors
+    /// [`ServerError::Busy`] at once if none is free.
+    pub fn acquire(&self, tenant: TenantId) -> Result<Permit> {
+        self.0.acquire(tenant).map_err(|running| ServerError::Busy { running })
+    }
+}
 
 /// A JSON body with a permit, which is acquired after the body has arrived: a slow client blocks no others.
 pub(crate) struct AdmittedJson<T>(pub T, pub Permit);

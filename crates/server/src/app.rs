@@ -8,6 +8,7 @@ use calls::{AdapterChoice, Agent, Call, Caller, Embedder, Embedding, Heads, Mode
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
+use crate::admission::Admission;
 use crate::blocking::{run_blocking, start_blocking};
 use crate::config::{Config, LoadModels};
 use crate::error::{Result, ServerError};
@@ -16,7 +17,6 @@ use crate::keys::KeysFile;
 use crate::loading::{KeepAlive, Presence, Resident, Residents, Use};
 use crate::metered::Metered;
 use crate::metrics::Metrics;
-use crate::permits::Admission;
 use crate::pulling::{Given, Meant, Preset, Pulling, find_meant};
 use crate::rate::Rate;
 use crate::served::{self, Served, matches_name};

@@ -41,7 +41,6 @@ mod ollama;
 mod openai;
 mod operator;
 mod page;
-mod permits;
 mod pulling;
 mod query;
 mod rate;

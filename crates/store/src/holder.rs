@@ -32,7 +32,7 @@ impl Holder {
     }
 }
 
-/// Without the command line, which is no business of the other users of a server.
+/// Without the command line: other users of a server must not see it.
 impl fmt::Display for Holder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "process {}", self.pid)?;

@@ -7,7 +7,7 @@ use std::ops::Range;
 use super::claims::{DETERMINERS, PREPOSITIONS, SUBJECTS, is_verb};
 use super::negation::Clauses;
 use super::numbers::Number;
-use super::question::ASKING;
+use super::question::{ASKING, FORMS_OF_BE};
 use super::statement::Statement;
 use super::words::{Word, bare, is_past};
 
@@ -332,7 +332,6 @@ fn antecedent(text: &Statement, start: usize) -> BTreeSet<String> {
 }
 
 const BE: &str = "be";
-const FORMS_OF_BE: [&str; 4] = ["is", "are", "was", "were"];
 const BEING: [&str; 6] = ["is", "are", "was", "were", "been", "being"];
 const HELPING: [&str; 9] = ["is", "are", "was", "were", "been", "being", "has", "have", "had"];
 const RELATIVE: [&str; 3] = ["who", "which", "that"];

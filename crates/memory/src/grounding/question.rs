@@ -201,7 +201,7 @@ fn options(text: &str) -> Vec<String> {
     [first, after].map(|option| option.trim().to_owned()).into_iter().filter(|option| !option.is_empty()).collect()
 }
 
-const FORMS_OF_BE: [&str; 4] = ["is", "was", "are", "were"];
+pub(super) const FORMS_OF_BE: [&str; 4] = ["is", "was", "are", "were"];
 
 pub(super) const ASKING: [&str; 9] = ["who", "whom", "whose", "what", "which", "when", "where", "why", "how"];
 

@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::claims::{DETERMINERS, PREPOSITIONS, SUBJECTS, is_verb};
 use super::negation::Clauses;
 use super::passage::Sentence;
-use super::question::{ASKING, AUXILIARIES, kind};
+use super::question::{ASKING, AUXILIARIES, FORMS_OF_BE, kind};
 use super::statement::Statement;
 use super::words::{Word, bare, is_past, words};
 
@@ -137,8 +137,6 @@ const DONE_ONCE: &str = "compos creat defeat design discov direct found invent p
 /// Pronouns that can be an object.
 const OBJECTS: [&str; 5] = ["it", "him", "her", "them", "himself"];
 
-const FORMS_OF_BE: [&str; 4] = ["is", "are", "was", "were"];
-
 /// The beginnings of words with which a question asks for an actor.
 const PLAYED: [&str; 6] = ["act", "play", "portray", "voice", "star", "perform"];
 
@@ -182,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_in_brackets_behind_a_name_has_not_its_role() {
+    fn a_name_in_brackets_does_not_have_the_role_of_the_name_before() {
         let is_other = |question: &str, sentence: &str, answer: &str| {
             is_in_brackets_behind_name(question, sentence, &at(sentence, answer))
         };
