@@ -1,6 +1,7 @@
 //! Files of checkpoints: on the disk, or in a bundle, where a path continues below the path of the bundle.
 
-use std::io;
+use std::fs::File;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -54,4 +55,58 @@ pub(crate) fn stamp(path: &Path) -> Result<(u64, SystemTime)> {
     let io = |source| ModelError::Io { path: path.to_owned(), source };
     let stamp = metadata.and_then(|metadata| Ok((metadata.len(), metadata.modified()?))).map_err(io)?;
     Ok(entry.map_or(stamp, |(_, entry)| (entry.bytes, stamp.1)))
+}
+
+/// Replaces a file at once or not at all, durably: its contents are written beside it first, and its name is synced after.
+///
+/// # Errors
+/// If the file cannot be written or synced.
+pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let beside = PathBuf::from(format!("{}.part", path.display()));
+    let mut file = File::create(&beside)?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    std::fs::rename(&beside, path)?;
+    sync_name(path)
+}
+
+/// Makes the name of a file or a folder durable.
+///
+/// # Errors
+/// If its folder cannot be synced.
+pub(crate) fn sync_name(path: &Path) -> io::Result<()> {
+    #[cfg(unix)]
+    if let Some(folder) = path.parent() {
+        File::open(if folder.as_os_str().is_empty() { Path::new(".") } else { folder })?.sync_all()?;
+    }
+    #[cfg(not(unix))]
+    let _ = path;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.json");
+        for text in ["one", "two"] {
+            replace(&path, text.as_bytes()).unwrap();
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+        }
+        assert_eq!(in_folder(folder.path()).unwrap(), [path]);
+    }
+
+    /// Linux writes to `/dev/null` and refuses to sync it.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_file_that_cannot_be_synced_replaces_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.json");
+        std::os::unix::fs::symlink("/dev/null", folder.path().join("a.json.part")).unwrap();
+        replace(&path, b"one").unwrap_err();
+        assert!(!path.try_exists().unwrap());
+    }
 }

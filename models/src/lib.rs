@@ -54,6 +54,7 @@ pub use decoder::{Batch, Decoder, Output};
 pub use encoder::{Encoder, Pass, ranges};
 pub use encoder_tokenizer::EncoderTokenizer;
 pub use error::{ModelError, Result};
+pub use files::replace as replace_file;
 pub use footprint::{Footprint, Inspection, WeightBytes};
 pub use gguf::Metadata;
 pub use heads::{Heads, Representation, lexical_score, max_sim, represent};

@@ -265,6 +265,17 @@ fn heads(queries: usize, keys: usize, dim: usize) -> Result<Heads> {
     Ok(Heads { queries, keys, dim })
 }
 
+/// More layers than any published network has. Lists of layers are made before it is known whether the weights are there.
+const MAX_LAYERS: usize = 4096;
+
+/// A number of layers.
+fn layers(layers: usize) -> Result<usize> {
+    if layers > MAX_LAYERS {
+        return Err(ModelError::config(format!("{layers} layers, where {MAX_LAYERS} are the most")));
+    }
+    Ok(layers)
+}
+
 /// A whole ratio.
 fn ratio(whole: usize, parts: usize, what: &str) -> Result<usize> {
     match whole.checked_div(parts) {

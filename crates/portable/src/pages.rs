@@ -21,6 +21,8 @@ pub(crate) struct Places {
     /// The same for each element: `[2N, K·D]`.
     write_ids: Tensor,
     sequences: Vec<Sequence>,
+    /// Tokens that a query sees in layers with a sliding window.
+    window: Option<usize>,
 }
 
 #[derive(Debug)]
@@ -31,10 +33,6 @@ struct Sequence {
     len: usize,
     /// `[P]`
     pages: Tensor,
-    /// `[rows, len]`: what is added to scores; none if every row sees all.
-    causal: Option<Tensor>,
-    /// The same for layers with a sliding window.
-    windowed: Option<Tensor>,
 }
 
 impl Places {
@@ -45,11 +43,12 @@ impl Places {
         let rows = batch.slots.iter().map(key_row).chain(batch.slots.iter().map(|slot| key_row(slot) + page));
         let rows: Vec<u32> = rows.collect();
         let ids: Vec<u32> = rows.iter().flat_map(|row| std::iter::repeat_n(*row, width)).collect();
-        let sequence = |sequence: &PagedSequence<'_>| Sequence::new(sequence, window, device);
+        let sequence = |sequence: &PagedSequence<'_>| Sequence::new(sequence, device);
         Ok(Places {
             write_ids: Tensor::from_vec(ids, (2 * batch.slots.len(), width), device)?,
             rows,
             sequences: batch.sequences.iter().map(sequence).collect::<Result<_>>()?,
+            window,
         })
     }
 
@@ -67,13 +66,13 @@ impl Places {
     /// Attention of all rows over the pages of a layer: `[N, A, D] -> [N, A·D]`.
     pub fn attend(&self, queries: &Tensor, pages: &Tensor, heads: Heads, has_window: bool) -> Result<Tensor> {
         let mut outs = Vec::with_capacity(self.sequences.len());
+        let window = self.window.filter(|_| has_window);
         for sequence in &self.sequences {
-            let mask = if has_window { &sequence.windowed } else { &sequence.causal };
             let (keys, values) = sequence.read(pages, heads)?;
             let chunk = (MAX_SCORES / (heads.queries * sequence.len)).max(1);
             for start in (0..sequence.rows).step_by(chunk) {
                 let rows = chunk.min(sequence.rows - start);
-                let mask = mask.as_ref().map(|mask| mask.narrow(0, start, rows)).transpose()?;
+                let mask = sequence.mask(start, rows, window, queries.device())?;
                 let queries = queries.narrow(0, sequence.first_row + start, rows)?;
                 outs.push(attention(&queries, &keys, &values, mask.as_ref(), heads)?);
             }
@@ -83,25 +82,27 @@ impl Places {
 }
 
 impl Sequence {
-    fn new(sequence: &PagedSequence<'_>, window: Option<usize>, device: &Device) -> Result<Sequence> {
-        let (rows, past) = (sequence.rows.len(), sequence.past);
-        let len = past + rows;
-        let mask = |window: usize| -> Result<Option<Tensor>> {
-            let sees = |row: usize, col: usize| col <= past + row && past + row - col < window;
-            if rows == 1 && len <= window {
-                return Ok(None);
-            }
-            let values = (0..rows * len).map(|at| if sees(at / len, at % len) { 0.0 } else { plain::MASKED });
-            Ok(Some(Tensor::from_vec(values.collect::<Vec<f32>>(), (rows, len), device)?))
-        };
-        Ok(Sequence {
-            first_row: sequence.rows.start,
-            rows,
-            len,
-            pages: Tensor::new(&sequence.pages[..len.div_ceil(PAGE_TOKENS)], device)?,
-            causal: mask(usize::MAX)?,
-            windowed: window.map_or(Ok(None), mask)?,
-        })
+    fn new(sequence: &PagedSequence<'_>, device: &Device) -> Result<Sequence> {
+        let rows = sequence.rows.len();
+        let len = sequence.past + rows;
+        let pages = Tensor::new(&sequence.pages[..len.div_ceil(PAGE_TOKENS)], device)?;
+        Ok(Sequence { first_row: sequence.rows.start, rows, len, pages })
+    }
+
+    /// What is added to the scores of some rows, `[rows, len]`; none if every row sees all. That of all rows would exceed the
+    /// memory of their scores.
+    fn mask(&self, start: usize, rows: usize, window: Option<usize>, device: &Device) -> Result<Option<Tensor>> {
+        let window = window.unwrap_or(usize::MAX);
+        if self.rows == 1 && self.len <= window {
+            return Ok(None);
+        }
+        let mut values = vec![0.0; rows * self.len];
+        let first = self.len - self.rows + start;
+        for (position, row) in (first..).zip(values.chunks_exact_mut(self.len)) {
+            row[..(position + 1).saturating_sub(window)].fill(plain::MASKED);
+            row[position + 1..].fill(plain::MASKED);
+        }
+        Ok(Some(Tensor::from_vec(values, (rows, self.len), device)?))
     }
 
     /// The keys and values of a sequence, `[K, S, D]` each, in `f32`.
@@ -137,4 +138,36 @@ pub(crate) fn attention(
     }
     let mixed = plain::softmax(&scores)?.matmul(values)?.reshape((heads.queries, rows, dim))?;
     mixed.transpose(0, 1)?.contiguous()?.reshape((rows, heads.queries * dim))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A mask has the rows of its chunk only: all rows of a long sequence would take more memory than is planned.
+    #[test]
+    fn masks_are_those_of_the_rows_of_a_chunk() {
+        let device = Device::Cpu;
+        let (past, rows) = (5, 7);
+        let all: Vec<u32> = (0..4).collect();
+        let paged = PagedSequence { rows: 2..2 + rows, past, pages: &all };
+        let sequence = Sequence::new(&paged, &device).unwrap();
+        for (start, count) in [(0, 7), (0, 1), (2, 3), (6, 1)] {
+            for window in [None, Some(1), Some(4), Some(100)] {
+                let mask = sequence.mask(start, count, window, &device).unwrap().unwrap();
+                let sees = |row: usize, col: usize| {
+                    let position = past + start + row;
+                    col <= position && window.is_none_or(|window| position - col < window)
+                };
+                let value = |row, col| if sees(row, col) { 0.0 } else { plain::MASKED };
+                let want: Vec<Vec<f32>> =
+                    (0..count).map(|row| (0..past + rows).map(|col| value(row, col)).collect()).collect();
+                assert_eq!(mask.to_vec2::<f32>().unwrap(), want, "rows {start} to {}, {window:?}", start + count);
+            }
+        }
+        let last = Sequence::new(&PagedSequence { rows: 0..1, past, pages: &all }, &device).unwrap();
+        assert!(last.mask(0, 1, None, &device).unwrap().is_none());
+        assert!(last.mask(0, 1, Some(6), &device).unwrap().is_none());
+        assert!(last.mask(0, 1, Some(5), &device).unwrap().is_some());
+    }
 }

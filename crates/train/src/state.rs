@@ -1,8 +1,6 @@
 //! Checkpoints: adapter, optimiser moments and position in one file, which is replaced atomically.
 
 use std::collections::HashMap;
-use std::fs::File;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use models::{LocalTime, MappedFile};
@@ -57,10 +55,7 @@ pub fn save(folder: &Path, position: &Position, parameters: &[Parameter]) -> Res
     let digest = digest(&position, parts.iter().map(|(_, bytes)| bytes.as_slice()));
     let metadata = HashMap::from([(POSITION.to_owned(), position), (DIGEST.to_owned(), digest)]);
     let bytes = safetensors::serialize(views, Some(metadata)).map_err(|error| damaged(error.to_string()))?;
-    let beside = folder.join(format!("{FILE}.part"));
-    let mut file = File::create(&beside).map_err(io(&beside))?;
-    file.write_all(&bytes).and_then(|()| file.sync_all()).map_err(io(&beside))?;
-    std::fs::rename(&beside, &path).map_err(io(&path))
+    models::replace_file(&path, &bytes).map_err(io(&path))
 }
 
 /// The names of a parameter's values and moments.

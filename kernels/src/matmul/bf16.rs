@@ -35,9 +35,11 @@ pub(super) fn applies(isa: Isa, format: Format) -> bool {
     isa.multiplies_bf16() && format == Format::Bf16
 }
 
-/// Rounds to the nearest bf16, ties away from zero.
+/// Rounds to the nearest bf16, ties away from zero. NaN becomes a quiet NaN: rounded, it could become zero or infinite.
 pub(crate) fn rounded(x: f32) -> u16 {
-    (x.to_bits().wrapping_add(0x8000) >> 16) as u16
+    let bits = x.to_bits();
+    let rounded = if x.is_nan() { bits | 0x40_0000 } else { bits.wrapping_add(0x8000) };
+    (rounded >> 16) as u16
 }
 
 /// `[M, K]` rows rounded to bf16, in tiles of some rows, step by step; columns beyond K are zeros.
@@ -299,5 +301,18 @@ pub(super) mod tests {
             [(1.0, 0x3f80), (1.0 + 1.0 / 256.0, 0x3f81), (1.0 + 1.0 / 257.0, 0x3f80), (-1.0 - 1.0 / 256.0, 0xbf81)];
         assert!(cases.iter().all(|(x, bits)| rounded(*x) == *bits));
         assert_eq!([f32::INFINITY, f32::MAX].map(rounded), [0x7f80; 2]);
+    }
+
+    #[test]
+    fn nan_stays_nan_on_every_isa() {
+        let bits = [0x7f80_0001, 0x7f80_7fff, 0x7fc0_0000, 0x7fff_7fff, 0x7fff_8000, 0x7fff_ffff];
+        let both = bits.into_iter().flat_map(|bits| [bits, bits | 0x8000_0000]);
+        let row: Vec<f32> = both.map(f32::from_bits).chain([1.0, f32::INFINITY]).collect();
+        let want = [0x7fc0, 0xffc0, 0x7fc0, 0xffc0, 0x7fc0, 0xffc0, 0x7fff, 0xffff, 0x7fff, 0xffff, 0x7fff, 0xffff];
+        for isa in Isa::available() {
+            let mut lines = [Line::ZERO];
+            round_row(isa, &row, &mut lines, 1);
+            assert_eq!(lines[0].0[..row.len()], [&want[..], &[0x3f80, 0x7f80]].concat(), "{isa}");
+        }
     }
 }

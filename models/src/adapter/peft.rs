@@ -87,12 +87,14 @@ impl Adapter {
         Ok(Adapter { modules })
     }
 
-    /// Writes the two files; each is replaced at once or not at all.
+    /// Writes the two files durably; each is replaced at once or not at all.
     ///
     /// # Errors
     /// If a file cannot be written.
     pub fn save(&self, folder: &Path, how: &Saved<'_>) -> Result<()> {
-        std::fs::create_dir_all(folder).map_err(|source| ModelError::Io { path: folder.to_owned(), source })?;
+        let io = |path: &Path, source| ModelError::Io { path: path.to_owned(), source };
+        let created = std::fs::create_dir_all(folder).and_then(|()| files::sync_name(folder));
+        created.map_err(|source| io(folder, source))?;
         let mut tensors = Vec::new();
         for ((layer, projection), module) in &self.modules {
             let name = format!("base_model.model.{}", module_name(*layer, *projection));
@@ -130,17 +132,13 @@ impl Adapter {
             "alpha_pattern": {},
             "inference_mode": true,
         });
-        write(&folder.join(WEIGHTS), &weights)?;
-        write(&folder.join(CONFIG), format!("{config:#}\n").as_bytes())
+        let config = format!("{config:#}\n");
+        for (name, bytes) in [(WEIGHTS, &weights[..]), (CONFIG, config.as_bytes())] {
+            let path = folder.join(name);
+            files::replace(&path, bytes).map_err(|source| io(&path, source))?;
+        }
+        Ok(())
     }
-}
-
-/// Writes a file beside its place and moves it there.
-fn write(path: &Path, bytes: &[u8]) -> Result<()> {
-    let io = |source| ModelError::Io { path: path.to_owned(), source };
-    let beside = PathBuf::from(format!("{}.part", path.display()));
-    std::fs::write(&beside, bytes).map_err(io)?;
-    std::fs::rename(&beside, path).map_err(io)
 }
 
 /// Layer, projection, and whether it is the second matrix (B).
@@ -302,6 +300,21 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         saved(folder.path(), |_| {});
         assert_eq!(Adapter::open(folder.path()).unwrap(), some());
+    }
+
+    /// Linux writes to `/dev/null` and refuses to sync it.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn an_adapter_that_cannot_be_synced_is_not_saved() {
+        let folder = tempfile::tempdir().unwrap();
+        let how = Saved { base: "tiny", rank: 2, alpha: 4.0, targets: &[], precision: SavedPrecision::F32 };
+        for name in [WEIGHTS, CONFIG] {
+            let beside = folder.path().join(format!("{name}.part"));
+            std::os::unix::fs::symlink("/dev/null", &beside).unwrap();
+            some().save(folder.path(), &how).unwrap_err();
+            assert!(!folder.path().join(name).try_exists().unwrap(), "{name}");
+            std::fs::remove_file(beside).unwrap();
+        }
     }
 
     #[test]

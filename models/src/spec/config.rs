@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 
 use super::{
-    Activation, DecoderSpec, EncoderSpec, Rope, Routing, Scaling, SlidingWindow, Spec, Yarn, gemma, heads, ratio,
+    Activation, DecoderSpec, EncoderSpec, Rope, Routing, Scaling, SlidingWindow, Spec, Yarn, gemma, heads, layers,
+    ratio,
 };
 use crate::error::{ModelError, Result};
 use crate::fields::{Fields, switched_off};
@@ -43,7 +44,7 @@ fn decoder(kind: &str, fields: Fields<'_>) -> Result<DecoderSpec> {
         "silu" => {}
         other => return Err(ModelError::Unsupported { what: format!("activation `{other}`") }),
     }
-    let layers = fields.number("num_hidden_layers")?;
+    let layers = layers(fields.number("num_hidden_layers")?)?;
     // Qwen2 and Mistral have no such field.
     let attention_bias = matches!(kind, "llama" | "qwen3" | "qwen3_moe") && fields.flag("attention_bias")?;
     let mlp_bias = kind == "llama" && fields.flag("mlp_bias")?;
@@ -230,7 +231,7 @@ fn encoder(kind: &str, fields: Fields<'_>) -> Result<EncoderSpec> {
     }
     let spec = EncoderSpec {
         architecture: kind.to_owned(),
-        layers: fields.number("num_hidden_layers")?,
+        layers: layers(fields.number("num_hidden_layers")?)?,
         hidden,
         heads: heads(queries, queries, ratio(hidden, queries, "hidden_size by num_attention_heads")?)?,
         ffn: fields.number("intermediate_size")?,

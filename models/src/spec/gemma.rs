@@ -4,7 +4,7 @@
 use serde_json::json;
 
 use super::config::{FULL, SLIDING, layer_types, scaling};
-use super::{Activation, DecoderSpec, Rope, Scaling, SlidingWindow, heads};
+use super::{Activation, DecoderSpec, Rope, Scaling, SlidingWindow, heads, layers};
 use crate::error::{ModelError, Result};
 use crate::fields::{Fields, switched_off};
 use crate::gguf::Metadata;
@@ -18,7 +18,7 @@ const WINDOW_THETA: f32 = 10_000.0;
 pub(super) fn decoder(fields: Fields<'_>) -> Result<DecoderSpec> {
     let number = |name: &str, default: usize| Ok::<_, ModelError>(fields.optional_number(name)?.unwrap_or(default));
     let hidden = fields.number("hidden_size")?;
-    let layers = fields.number("num_hidden_layers")?;
+    let layers = layers(fields.number("num_hidden_layers")?)?;
     let queries = number("num_attention_heads", 8)?;
     let dim = number("head_dim", 256)?;
     for name in ["hidden_activation", "hidden_act"] {

@@ -1,6 +1,6 @@
 //! Hyperparameters from a GGUF file's metadata.
 
-use super::{Activation, DecoderSpec, Rope, Routing, Scaling, Spec, Yarn, gemma, heads, ratio};
+use super::{Activation, DecoderSpec, Rope, Routing, Scaling, Spec, Yarn, gemma, heads, layers, ratio};
 use crate::error::{ModelError, Result};
 use crate::gguf::Metadata;
 use crate::weights::Weights;
@@ -46,7 +46,7 @@ impl Spec {
         };
         let has = |name: &str| weights.has_gguf(name);
         let is_gemma = architecture == "gemma3";
-        let layers = number("block_count")?;
+        let layers = layers(number("block_count")?)?;
         let window = if is_gemma { Some(gemma::gguf_window(metadata, layers)?) } else { None };
         let scaling = gguf_scaling(metadata, &architecture, weights, dim)?;
         Ok(Spec::Decoder(DecoderSpec {

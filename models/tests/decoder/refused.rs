@@ -5,7 +5,7 @@ use std::path::Path;
 
 use candle_core::quantized::gguf_file::Value as GgufValue;
 use candle_core::{DType, Device, Tensor};
-use models::{Footprint, LoadOptions};
+use models::{DecoderSpec, Footprint, LoadOptions, Spec};
 use serde_json::{Value, json};
 
 use super::{gguf, golden, load, read};
@@ -73,6 +73,29 @@ fn a_field_that_nothing_honours_is_named() {
     check("gemma3", json!({ "use_bidirectional_attention": true }), Some("`use_bidirectional_attention`"));
     check("gemma3", json!({ "hidden_activation": "silu" }), Some("activation `silu`"));
     check("gemma3", json!({ "sliding_window": 0 }), Some("a sliding window of no tokens"));
+}
+
+/// A list of this number of layers could not be allocated.
+#[test]
+fn more_layers_than_any_network_has_are_refused() {
+    let check = |found: Option<String>, layers: u64| {
+        let expected = format!("the model's configuration is unusable: {layers} layers, where 4096 are the most");
+        assert_eq!(found, Some(expected));
+    };
+    let layers = 10_u64.pow(15);
+    for name in ["llama", "qwen2_window", "gemma3"] {
+        check(refusal(altered(name, &json!({ "num_hidden_layers": layers }), &[]).path()), layers);
+    }
+    let encoder = json!({ "model_type": "bert", "num_attention_heads": 2, "hidden_size": 8, "hidden_act": "gelu",
+        "max_position_embeddings": 16, "num_hidden_layers": layers, "intermediate_size": 8, "vocab_size": 8,
+        "type_vocab_size": 2, "layer_norm_eps": 1e-12 });
+    check(Spec::from_config(&encoder).err().map(|error| error.to_string()), layers);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("model.gguf");
+    let spec = load("llama_biases").spec().clone();
+    let tensors = gguf::tensors("llama_biases", &spec);
+    gguf::write(&path, &DecoderSpec { layers: 4097, ..spec }, &tensors, &[]);
+    check(refusal(&path), 4097);
 }
 
 #[test]

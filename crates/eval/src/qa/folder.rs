@@ -13,7 +13,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions};
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -122,7 +122,10 @@ impl QaFolder {
 
     fn begin(path: &Path, plan: &Plan, data: Vec<FileDigest>) -> Result<QaFolder> {
         fs::create_dir_all(path).map_err(Error::writing(path))?;
-        if fs::read_dir(path).map_err(Error::reading(path))?.next().is_some() {
+        // A process that was killed while it wrote the plan has left a part of it.
+        let begun = Path::new(PLAN).with_extension(UNFINISHED);
+        let mut entries = fs::read_dir(path).map_err(Error::reading(path))?;
+        if entries.any(|entry| entry.is_ok_and(|entry| entry.file_name() != begun)) {
             return Err(Error::Occupied { path: path.to_owned() });
         }
         write_plan(path, plan, &data)?;
@@ -273,10 +276,17 @@ fn write_plan(path: &Path, plan: &Plan, data: &[FileDigest]) -> Result<()> {
     write_json(&path.join(PLAN), &Begun { plan: plan.clone(), digests: Some(data.to_owned()) })
 }
 
+/// Replaces a file at once or not at all.
 pub(super) fn write_json(path: &Path, value: &impl Serialize) -> Result<()> {
-    let json = serde_json::to_string_pretty(value).map_err(io::Error::from);
-    let written = json.and_then(|json| fs::write(path, json + "\n"));
-    written.map_err(Error::writing(path))
+    let write = || {
+        let beside = path.with_extension(UNFINISHED);
+        let json = serde_json::to_string_pretty(value)? + "\n";
+        let mut file = File::create(&beside)?;
+        file.write_all(json.as_bytes())?;
+        file.sync_all()?;
+        fs::rename(beside, path)
+    };
+    write().map_err(Error::writing(path))
 }
 
 fn read_json<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T> {
@@ -287,7 +297,27 @@ fn read_json<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T> {
 
 /// The plan of a run, written before it starts.
 const PLAN: &str = "plan.json";
+/// The extension of a file that is being written.
+const UNFINISHED: &str = "json.part";
 pub(super) const MANIFEST: &str = "manifest.json";
 pub(super) const RESULTS: &str = "results.jsonl";
 /// In a published run: names of the omitted files, with digests.
 pub(super) const LEFT_OUT: &str = "left-out.json";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A second name of the file shows whether its contents were changed in place, where a kill would leave a part of them.
+    #[test]
+    fn a_file_is_replaced_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let [path, before] = [PLAN, "before.json"].map(|name| folder.path().join(name));
+        write_json(&path, &1).unwrap();
+        fs::hard_link(&path, &before).unwrap();
+        write_json(&path, &2).unwrap();
+        let read = |path| fs::read_to_string(path).unwrap();
+        assert_eq!((read(&before), read(&path)), ("1\n".to_owned(), "2\n".to_owned()));
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+    }
+}

@@ -36,12 +36,53 @@ fn cut_unfinished(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Appends a record as one write, so that a killed process leaves at most one line unfinished.
+/// Appends a record as one write, so that a killed process leaves at most one line unfinished. What a full disk cuts off is
+/// removed again.
 ///
 /// # Errors
 /// [`Error::Write`].
 pub(crate) fn append(file: &mut File, record: &impl Serialize) -> Result<()> {
-    let line = serde_json::to_string(record).map_err(io::Error::from);
-    let written = line.and_then(|line| file.write_all(format!("{line}\n").as_bytes()));
-    written.map_err(|source| Error::Write { path: "the run folder".into(), source })
+    let mut append = || {
+        let line = serde_json::to_string(record)? + "\n";
+        let before = file.metadata()?.len();
+        if let Err(error) = file.write_all(line.as_bytes()) {
+            file.set_len(before)?;
+            return Err(error);
+        }
+        Ok(())
+    };
+    append().map_err(|source: io::Error| Error::Write { path: "the run folder".into(), source })
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use std::env;
+    use std::process::Command;
+
+    use super::*;
+
+    const FILE: &str = "MEMLOCAL_TEST_LINES";
+
+    /// Runs itself in a process whose files are limited to 8 KiB at most: a longer line is cut off there.
+    #[test]
+    fn a_line_that_is_cut_off_is_removed() {
+        if let Some(path) = env::var_os(FILE) {
+            let mut file = OpenOptions::new().create(true).append(true).open(path).unwrap();
+            append(&mut file, &"one").unwrap();
+            append(&mut file, &"x".repeat(1 << 16)).unwrap_err();
+            append(&mut file, &"two").unwrap();
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lines.jsonl");
+        let run = Command::new("sh")
+            .args(["-c", "trap '' XFSZ; ulimit -f 8; exec \"$0\" --exact \"$1\""])
+            .arg(env::current_exe().unwrap())
+            .arg("qa::lines::tests::a_line_that_is_cut_off_is_removed")
+            .env(FILE, &path)
+            .output()
+            .unwrap();
+        assert!(run.status.success(), "{run:?}");
+        assert_eq!(read::<String>(&path).unwrap(), ["one", "two"]);
+    }
 }

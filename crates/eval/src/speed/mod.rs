@@ -13,6 +13,7 @@ mod client_load;
 mod decoding;
 mod engine;
 mod gam_trace;
+mod http;
 mod item;
 mod latency;
 mod load;

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use ureq::http::Response;
 use ureq::{Agent, Body};
 
-use super::decoding;
+use super::{decoding, http};
 use crate::{Error, Result};
 
 /// A server that speaks OpenAI's chat completions; its first model is asked.
@@ -82,9 +82,10 @@ impl Service {
     /// # Errors
     /// [`Error::Peer`] if it does not answer or has none.
     pub fn find(url: &str) -> Result<Service> {
-        // Some servers close the connection after a stream: every request has its own connection, on both sides.
-        let config = Agent::config_builder().http_status_as_error(false).proxy(None).max_idle_connections(0);
-        let agent = config.build().new_agent();
+        Service::find_with(http::agent(http::TIMEOUT), url)
+    }
+
+    fn find_with(agent: Agent, url: &str) -> Result<Service> {
         let url = url.trim_end_matches('/').trim_end_matches("/v1").to_owned();
         let mut service = Service { agent, url, model: String::new() };
         let answer = service.agent.get(format!("{}/v1/models", service.url)).call();
@@ -172,6 +173,36 @@ impl Heard {
         if let Some(usage) = chunk.usage {
             (self.prompt_tokens, self.output_tokens) = (usage.prompt_tokens, usage.completion_tokens);
             self.cached_tokens = usage.prompt_tokens_details.map_or(0, |details| details.cached_tokens);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::net::TcpListener;
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn a_server_that_hangs_is_an_error() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        thread::spawn(move || {
+            let mut open = Vec::new();
+            for mut stream in listener.incoming().map_while(std::result::Result::ok) {
+                // Only the first request, for the models, is answered.
+                if open.is_empty() {
+                    let head = "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 21";
+                    let _ = write!(stream, "{head}\r\n\r\n{{\"data\":[{{\"id\":\"a\"}}]}}");
+                }
+                open.push(stream);
+            }
+        });
+        let service = Service::find_with(http::agent(Duration::from_secs(1)), &url).unwrap();
+        for heard in [service.stream("Why?", 8, &Sampling::GREEDY), service.whole("Why?", 8, &Sampling::GREEDY)] {
+            assert!(matches!(heard, Err(Error::Peer { .. })), "{heard:?}");
         }
     }
 }

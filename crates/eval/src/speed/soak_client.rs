@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use ureq::http::Response;
 use ureq::{Agent, Body};
 
+use super::http;
 use super::workload::words;
 use crate::{Error, Result};
 
@@ -64,10 +65,12 @@ pub(super) struct Target {
 
 impl Target {
     pub(super) fn find(url: &str) -> Result<Target> {
-        let config = Agent::config_builder().http_status_as_error(false).proxy(None).max_idle_connections(0);
+        Target::find_with(http::agent(http::TIMEOUT), url)
+    }
+
+    fn find_with(agent: Agent, url: &str) -> Result<Target> {
         let url = url.trim_end_matches('/').trim_end_matches("/v1").to_owned();
-        let mut target =
-            Target { agent: config.build().new_agent(), url, chat: String::new(), embedder: String::new() };
+        let mut target = Target { agent, url, chat: String::new(), embedder: String::new() };
         let ready = target.expect("GET", "/ready", &Value::Null)?;
         let names: Vec<&str> = ready["models"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
         let [chat, .., embedder] = names[..] else { return Err(target.error("it has not two models")) };
@@ -186,7 +189,36 @@ fn is_chunk(data: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+    use std::net::TcpListener;
+    use std::thread;
+    use std::time::Duration;
+
     use super::*;
+
+    #[test]
+    fn a_server_that_hangs_has_failed() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        thread::spawn(move || {
+            let mut open = Vec::new();
+            for mut stream in listener.incoming().map_while(std::result::Result::ok) {
+                let head = "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length:";
+                // The answer to the first request is whole, that to the second breaks off, the others have none.
+                let _ = match open.len() {
+                    0 => write!(stream, "{head} 20\r\n\r\n{{\"models\":[\"a\",\"b\"]}}"),
+                    1 => write!(stream, "{head} 99\r\n\r\ndata: "),
+                    _ => Ok(()),
+                };
+                open.push(stream);
+            }
+        });
+        let target = Target::find_with(http::agent(Duration::from_secs(1)), &url).unwrap();
+        for work in [Work::Cancel, Work::Ask, Work::Ready, Work::Ingest] {
+            let ended = target.work(work, "corpus", 0);
+            assert!(matches!(ended, Ended::Failed(_)), "{work:?}: {ended:?}");
+        }
+    }
 
     #[test]
     fn the_word_error_in_a_reply_is_no_error() {

@@ -266,6 +266,16 @@ fn a_run_that_is_cut_off_goes_on_without_repeating_a_call() {
 }
 
 #[test]
+fn a_run_that_was_killed_while_it_wrote_its_plan_is_begun_again() {
+    let files = Files::new(&[("locomo.json", TALKS)]);
+    let (plan, path) = (plan("locomo", files.path("locomo.json"), &["rag"]), files.path("run"));
+    fs::create_dir(&path).unwrap();
+    fs::write(path.join("plan.json.part"), "{ \"suite\":").unwrap();
+    drop(QaFolder::resume(&path, &plan).unwrap());
+    QaFolder::resume(&path, &plan).unwrap();
+}
+
+#[test]
 fn a_run_about_other_data_is_not_gone_on_with() {
     let files = Files::new(&[("locomo.json", TALKS)]);
     let (data, path) = (files.path("locomo.json"), files.path("run"));
