@@ -1,4 +1,7 @@
 //! A child process under limits of time, memory and output.
+//!
+//! This process enforces them. On Linux the system does too, should this process be killed before the child ends: the address space
+//! and the processor time of the child are limited. Its pipes are closed then, so that it ends when it reads or writes.
 
 use std::ffi::OsString;
 use std::io::{self, Read, Write};
@@ -8,7 +11,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use crate::limit::PDF_TEXT_BYTES;
-use crate::{Cause, Limit, child_memory};
+use crate::{Cause, Limit, child_limits};
 
 const MAX_STDERR_BYTES: u64 = 1 << 20;
 /// How often the child's time and memory are checked.
@@ -44,7 +47,7 @@ pub(crate) fn run(child: &LimitedCommand, path: Option<&Path>, input: Vec<u8>) -
         .stderr(Stdio::piped())
         .spawn()
         .map_err(not_run)?;
-    let limited = child_memory::limit_address_space(&mut process, child.memory_limit_bytes);
+    let limited = child_limits::set(&mut process, child.memory_limit_bytes, child.time_limit);
     let stdin = process.stdin.take();
     // A program that does not read its input says why by its exit status.
     let feeder = thread::spawn(move || stdin.map(|mut stdin| stdin.write_all(&input)));
@@ -83,7 +86,7 @@ fn wait(
     not_run: impl Fn(io::Error) -> Cause,
 ) -> Result<ExitStatus, Cause> {
     let start = Instant::now();
-    let mut memory = child_memory::Watch::of(process);
+    let mut memory = child_limits::Watch::of(process);
     loop {
         if let Some(status) = process.try_wait().map_err(&not_run)? {
             return Ok(status);
@@ -101,6 +104,19 @@ fn wait(
 #[cfg(all(test, unix))]
 mod tests {
     use super::*;
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn the_system_limits_memory_and_time_of_a_child() {
+        // It reads its input first, which it is given once the limits are set.
+        let args = ["-c", "read line; ulimit -v; ulimit -t; ulimit -H -t"].map(OsString::from).to_vec();
+        let (program, time_limit) = (PathBuf::from("sh"), Duration::from_millis(59_500));
+        let child = LimitedCommand { program, args, time_limit, memory_limit_bytes: 50 << 20 };
+        let output = run(&child, None, b"go\n".to_vec()).expect("a shell is installed");
+        let seconds = 60 * thread::available_parallelism().expect("Linux knows it").get();
+        let limits = format!("{}\n{seconds}\n{seconds}\n", 50 << 10);
+        assert_eq!(str::from_utf8(&output.text), Ok(limits.as_str()));
+    }
 
     #[test]
     fn a_child_is_stopped_at_its_memory_limit_also_without_a_limit_of_the_system() {

@@ -5,16 +5,22 @@ mod claude;
 pub(crate) mod layout;
 mod messages;
 mod slack;
+pub(crate) mod slack_users;
 mod telegram;
 pub(crate) mod whatsapp;
 
 use crate::conversation::layout::laid_out;
 use crate::encoding::Decoded;
 use crate::records::records;
-use crate::{Captions, Cause, Kind, Source, dialogue, locomo};
+use crate::{Captions, Cause, Kind, SlackUsers, Source, dialogue, locomo};
 
 /// The conversations of a `.json` or `.jsonl` file.
-pub(crate) fn sources(path: &str, file: &Decoded, captions: Captions) -> Result<Vec<Source>, Cause> {
+pub(crate) fn sources(
+    path: &str,
+    file: &Decoded,
+    captions: Captions,
+    users: &SlackUsers,
+) -> Result<Vec<Source>, Cause> {
     let records = records(file.text.trim_start_matches('\u{feff}'), Kind::Conversation)?;
     let first = records.first().ok_or(Cause::NoText)?.indexed()?;
     let has = |field| first.has(field);
@@ -34,7 +40,7 @@ pub(crate) fn sources(path: &str, file: &Decoded, captions: Captions) -> Result<
         return messages::sources(path, &records);
     }
     if has("ts") && !has("speaker") {
-        return slack::sources(path, &records);
+        return slack::sources(path, &records, users);
     }
     if has("role") && has("content") {
         return messages::of_one(path, &records);

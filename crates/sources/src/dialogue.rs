@@ -21,10 +21,10 @@ pub(crate) fn sessions(turns: &[Record<'_>]) -> Result<Vec<Session>, Cause> {
         ids.take(&said.id, turn, "id")?;
         let title = turn.label("session")?;
         let number = *numbers.entry(title.clone()).or_insert(sessions.len());
-        if number == sessions.len() {
-            sessions.push(Session { number, title, time: said.time.clone(), said: Vec::new() });
+        match sessions.get_mut(number) {
+            Some(session) => session.said.push(said),
+            None => sessions.push(Session { number, title, time: said.time.clone(), said: vec![said] }),
         }
-        sessions[number].said.push(said);
     }
     Ok(sessions)
 }

@@ -4,6 +4,7 @@
 
 use std::collections::HashMap;
 
+use crate::limit::check_entries;
 use crate::office::{self, Relations};
 use crate::prose::{Gap, Prose};
 use crate::source::first_heading;
@@ -31,7 +32,7 @@ pub(crate) fn source(path: &str, bytes: &[u8]) -> Result<Source, Cause> {
         prose.gap(Gap::Paragraph);
         write(&note, &marks, &mut prose)?;
     }
-    let text = prose.finish();
+    let text = prose.finish()?;
     let title = office::title(&mut archive)?.or_else(|| first_heading(&text));
     Source::whole(path, Kind::Docx, title, text)
 }
@@ -50,7 +51,8 @@ fn marks(styles: &str) -> Result<Marks, Cause> {
             }
             _ => {}
         }
-        true
+        check_entries(marks.len())?;
+        Ok(true)
     })?;
     Ok(marks)
 }

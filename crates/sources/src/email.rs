@@ -5,13 +5,14 @@
 
 use mail_parser::{HeaderName, Message, MessageParser, MessagePart, MimeHeaders, PartType};
 
-use crate::limit::{MAIL_BYTES, MAIL_LINES, MAIL_PARAMETERS_BYTES, NESTING};
+use crate::html::Deadline;
+use crate::limit::{MAIL_BYTES, MAIL_LINES, MAIL_PARAMETERS_BYTES, NESTING, check_text};
 use crate::source::Part;
 use crate::{Cause, Kind, Limit, Source, html};
 
 /// A `.eml` file.
-pub(crate) fn source(path: &str, bytes: &[u8]) -> Result<Source, Cause> {
-    let part = read(bytes, Kind::Email)?;
+pub(crate) fn source(path: &str, bytes: &[u8], deadline: Deadline) -> Result<Source, Cause> {
+    let part = read(bytes, Kind::Email, deadline)?;
     let title = part.title.clone();
     Source::joined(path, Kind::Email, title, vec![part])
 }
@@ -20,7 +21,7 @@ pub(crate) fn source(path: &str, bytes: &[u8]) -> Result<Source, Cause> {
 ///
 /// # Errors
 /// [`Cause::Damaged`] if it has no headers, [`Cause::LimitExceeded`].
-pub(crate) fn read(bytes: &[u8], kind: Kind) -> Result<Part, Cause> {
+pub(crate) fn read(bytes: &[u8], kind: Kind, deadline: Deadline) -> Result<Part, Cause> {
     check(bytes)?;
     let text = |parser: MessageParser, name| parser.header_text(name);
     let names = [HeaderName::From, HeaderName::To, HeaderName::Cc, HeaderName::Subject];
@@ -29,7 +30,7 @@ pub(crate) fn read(bytes: &[u8], kind: Kind) -> Result<Part, Cause> {
     let message = message.filter(|message| SHOWN.iter().any(|name| message.header(name.clone()).is_some()));
     let message = message.ok_or_else(|| Cause::damaged(kind, "a message has none of the headers of an e-mail"))?;
     let mut text = String::new();
-    write(&message, &mut text)?;
+    write(&message, &mut text, deadline)?;
     Ok(Part { title: header(&message, HeaderName::Subject), time: date(&message), text })
 }
 
@@ -79,7 +80,7 @@ fn date(message: &Message<'_>) -> Option<String> {
     message.date().filter(|date| date.is_valid()).map(mail_parser::DateTime::to_rfc822)
 }
 
-fn write(message: &Message<'_>, text: &mut String) -> Result<(), Cause> {
+fn write(message: &Message<'_>, text: &mut String, deadline: Deadline) -> Result<(), Cause> {
     let line = |label: &str, value: Option<String>| value.map_or_else(String::new, |value| format!("{label}{value}\n"));
     text.push_str(&line("# ", header(message, HeaderName::Subject)));
     text.push_str(&line("From: ", header(message, HeaderName::From)));
@@ -90,25 +91,44 @@ fn write(message: &Message<'_>, text: &mut String) -> Result<(), Cause> {
         text.push('\n');
         match &body.body {
             PartType::Text(words) => text.push_str(words.replace("\r\n", "\n").trim()),
-            PartType::Html(html) => text.push_str(&html::page(html)?.text),
+            PartType::Html(html) => text.push_str(&html::page(html, deadline)?.text),
             // Pictures within the text are attachments too.
             _ => {}
         }
         text.push('\n');
+        check_text(text.len())?;
     }
     for attached in message.attachments.iter().filter_map(|id| message.parts.get(*id as usize)) {
         if let PartType::Message(nested) = &attached.body {
             text.push_str("\n[attached message]\n");
-            write(nested, text)?;
+            write(nested, text, deadline)?;
         } else {
             text.extend(["\n[attachment: ", &name(attached), "]\n"]);
         }
     }
-    Ok(())
+    Ok(check_text(text.len())?)
 }
 
 fn name(attached: &MessagePart<'_>) -> String {
     let name = attached.attachment_name().map(|name| name.split_whitespace().collect::<Vec<_>>().join(" "));
     let kind = attached.content_type().map(|kind| format!("{}/{}", kind.ctype(), kind.subtype().unwrap_or("?")));
     name.or(kind).unwrap_or_else(|| "without a name".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limit::HTML_TIME;
+
+    #[test]
+    fn parts_and_attached_messages_share_a_deadline() {
+        let html = "Content-Type: text/html\n\n<p>words\n";
+        let attached = format!(
+            "Content-Type: multipart/mixed; boundary=b\n\n--b\nContent-Type: message/rfc822\n\nSubject: y\n{html}\n--b--\n"
+        );
+        for mail in [html, &attached] {
+            let late = source("a.eml", format!("Subject: x\n{mail}").as_bytes(), Deadline::passed());
+            assert!(matches!(late, Err(Cause::LimitExceeded(Limit::Time(HTML_TIME)))), "{late:?}");
+        }
+    }
 }

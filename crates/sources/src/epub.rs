@@ -10,6 +10,8 @@ use quick_xml::events::Event;
 use quick_xml::reader::Reader;
 
 use crate::archive::{Archive, resolve};
+use crate::html::Deadline;
+use crate::limit::{check_entries, check_text};
 use crate::source::{Part, first_heading};
 use crate::{Cause, Kind, Source, html, xml};
 
@@ -18,13 +20,13 @@ const VOID: [&[u8]; 13] =
     [b"area", b"base", b"br", b"col", b"embed", b"hr", b"img", b"input", b"link", b"meta", b"source", b"track", b"wbr"];
 
 /// A `.epub` file: one section a chapter.
-pub(crate) fn source(path: &str, bytes: &[u8]) -> Result<Source, Cause> {
+pub(crate) fn source(path: &str, bytes: &[u8], deadline: Deadline) -> Result<Source, Cause> {
     let mut archive = Archive::open(bytes, Kind::Epub)?;
     let container = archive.text("META-INF/container.xml")?;
     let mut package_name = None;
     xml::each_tag(&container, Kind::Epub, |tag| {
         package_name = tag.attribute("full-path");
-        package_name.is_none()
+        Ok(package_name.is_none())
     })?;
     let package_name =
         package_name.ok_or_else(|| Cause::damaged(Kind::Epub, "META-INF/container.xml names no package"))?;
@@ -32,12 +34,16 @@ pub(crate) fn source(path: &str, bytes: &[u8]) -> Result<Source, Cause> {
     let title = xml::text_of(&package, "title", Kind::Epub)?;
     let locked = locked_parts(&mut archive)?;
 
-    let mut parts = Vec::new();
+    let (mut parts, mut length) = (Vec::new(), 0);
     for name in chapters(&package, &package_name)? {
         if locked.contains(&name) {
             return Err(Cause::Encrypted);
         }
-        let page = html::page(&with_end_tags(&archive.text(&name)?))?;
+        let chapter = archive.text(&name)?;
+        html::check_size(&chapter)?;
+        let page = html::page(&with_end_tags(&chapter), deadline)?;
+        length += page.text.len();
+        check_text(length)?;
         let heading = first_heading(&page.text).or_else(|| page.title.filter(|found| Some(found) != title.as_ref()));
         parts.push(Part { title: heading, text: page.text, ..Part::default() });
     }
@@ -61,7 +67,8 @@ fn chapters(package: &str, package_name: &str) -> Result<Vec<String>, Cause> {
             b"itemref" => spine.push(attribute("idref")),
             _ => {}
         }
-        true
+        check_entries(items.len().max(spine.len()))?;
+        Ok(true)
     })?;
     let mut chapters = Vec::new();
     for id in spine {
@@ -87,7 +94,8 @@ fn locked_parts(archive: &mut Archive<'_>) -> Result<HashSet<String>, Cause> {
     let mut locked = HashSet::new();
     xml::each_tag(&encryption, Kind::Epub, |tag| {
         locked.extend(tag.attribute("URI").map(|uri| resolve("", &uri)));
-        true
+        check_entries(locked.len())?;
+        Ok(true)
     })?;
     Ok(locked)
 }
@@ -122,6 +130,15 @@ fn with_end_tags(xhtml: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Limit;
+    use crate::limit::HTML_TIME;
+
+    #[test]
+    fn chapters_share_a_deadline() {
+        let book = std::fs::read("tests/fixtures/book.epub").expect("it is a fixture");
+        let late = source("book.epub", &book, Deadline::passed());
+        assert!(matches!(late, Err(Cause::LimitExceeded(Limit::Time(HTML_TIME)))), "{late:?}");
+    }
 
     #[test]
     fn self_closed_elements_get_end_tags() {

@@ -3,7 +3,7 @@
 //! Kept: headings, lists, table rows, preformatted lines, the alternative text of images. Left out: scripts, styles,
 //! hidden elements, and the targets of links, which would make sentences unreadable.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use html5ever::tendril::TendrilSink;
 use html5ever::tree_builder::TreeBuilderOpts;
@@ -11,7 +11,7 @@ use html5ever::{Attribute, ParseOpts, ns, parse_document};
 use markup5ever_rcdom::{Handle, NodeData, RcDom};
 
 use crate::html_tree::Tree;
-use crate::limit::{HTML_BYTES, HTML_NODES, HTML_TIME, NESTING};
+use crate::limit::{HTML_ATTRIBUTES, HTML_BYTES, HTML_NODES, HTML_TIME, NESTING};
 use crate::prose::{Gap, Prose};
 use crate::source::first_heading;
 use crate::{Cause, Kind, Limit, Source};
@@ -28,9 +28,27 @@ pub(crate) struct Page {
     pub text: String,
 }
 
+/// When the HTML of a file must have been parsed, all its parts together: a book has chapters, a mailbox messages.
+#[derive(Clone, Copy)]
+pub(crate) struct Deadline(Instant);
+
+impl Deadline {
+    /// [`HTML_TIME`] from now.
+    pub fn start() -> Self {
+        Deadline(Instant::now() + HTML_TIME)
+    }
+
+    #[cfg(test)]
+    pub fn passed() -> Self {
+        let now = Instant::now();
+        while now == Instant::now() {}
+        Deadline(now)
+    }
+}
+
 /// A `.html` file.
-pub(crate) fn source(path: &str, html: &str) -> Result<Source, Cause> {
-    let page = page(html)?;
+pub(crate) fn source(path: &str, html: &str, deadline: Deadline) -> Result<Source, Cause> {
+    let page = page(html, deadline)?;
     let title = page.title.or_else(|| first_heading(&page.text));
     Source::whole(path, Kind::Html, title, page.text)
 }
@@ -38,18 +56,20 @@ pub(crate) fn source(path: &str, html: &str) -> Result<Source, Cause> {
 /// The title and text of a page.
 ///
 /// # Errors
-/// [`Cause::LimitExceeded`] for too many bytes, nodes or levels, or too much time. Invalid HTML is none: it is read as
+/// [`Cause::LimitExceeded`] for too many bytes, nodes or levels, too much text or time. Invalid HTML is none: it is read as
 /// browsers do.
-pub(crate) fn page(html: &str) -> Result<Page, Cause> {
-    if html.len() as u64 > HTML_BYTES {
-        return Err(Limit::HtmlBytes(HTML_BYTES).into());
-    }
-    let tree = parse(html, HTML_TIME)?;
-    Ok(Walk::default().through(&tree.document))
+pub(crate) fn page(html: &str, deadline: Deadline) -> Result<Page, Cause> {
+    check_size(html)?;
+    let tree = parse(html, deadline)?;
+    Ok(Walk::default().through(&tree.document)?)
 }
 
-fn parse(html: &str, time_limit: Duration) -> Result<RcDom, Cause> {
-    let start = Instant::now();
+/// Refuses more bytes than a page may have.
+pub(crate) fn check_size(html: &str) -> Result<(), Limit> {
+    if html.len() as u64 > HTML_BYTES { Err(Limit::HtmlBytes(HTML_BYTES)) } else { Ok(()) }
+}
+
+fn parse(html: &str, deadline: Deadline) -> Result<RcDom, Cause> {
     // Without scripting, the contents of <noscript> are ordinary elements.
     let tree_builder = TreeBuilderOpts { scripting_enabled: false, ..TreeBuilderOpts::default() };
     let mut parser = parse_document(Tree::default(), ParseOpts { tree_builder, ..ParseOpts::default() });
@@ -61,12 +81,15 @@ fn parse(html: &str, time_limit: Duration) -> Result<RcDom, Cause> {
         if tree.nodes() > HTML_NODES {
             return Err(Limit::HtmlNodes(HTML_NODES).into());
         }
+        if tree.attributes() > HTML_ATTRIBUTES {
+            return Err(Limit::HtmlAttributes(HTML_ATTRIBUTES).into());
+        }
         // The parser's time grows with depth times length.
         if tree.depth() > NESTING {
             return Err(Limit::Nesting(NESTING).into());
         }
-        if start.elapsed() > time_limit {
-            return Err(Limit::Time(time_limit).into());
+        if Instant::now() > deadline.0 {
+            return Err(Limit::Time(HTML_TIME).into());
         }
         rest = after;
     }
@@ -90,7 +113,7 @@ struct Walk {
 }
 
 impl Walk {
-    fn through(mut self, document: &Handle) -> Page {
+    fn through(mut self, document: &Handle) -> Result<Page, Limit> {
         let mut steps = vec![Step::Enter(document.clone())];
         while let Some(step) = steps.pop() {
             match step {
@@ -104,7 +127,7 @@ impl Walk {
                 }
             }
         }
-        Page { title: self.title, text: self.prose.finish() }
+        Ok(Page { title: self.title, text: self.prose.finish()? })
     }
 
     /// Writes what a node contributes before its children; returns whether its children follow.
@@ -172,16 +195,16 @@ impl Walk {
     }
 
     fn item(&mut self) {
-        let indent = "  ".repeat(self.lists.len().saturating_sub(1));
+        let outer_lists = self.lists.len().saturating_sub(1);
         let mark = match self.lists.last_mut() {
             Some(Some(number)) => {
-                let mark = format!("{indent}{number}. ");
+                let mark = format!("{number}. ");
                 *number = number.saturating_add(1);
                 mark
             }
-            _ => format!("{indent}- "),
+            _ => "- ".to_owned(),
         };
-        self.prose.lead(&mark);
+        self.prose.lead_item(outer_lists, &mark);
     }
 
     /// The gap before and after an element.
@@ -214,7 +237,8 @@ fn words_of(node: &Handle) -> Option<String> {
             prose.text(&contents.borrow());
         }
     }
-    Some(prose.finish()).filter(|words| !words.is_empty())
+    // A title is no longer than its page, which has fewer bytes than a text may have.
+    prose.finish().ok().filter(|words| !words.is_empty())
 }
 
 #[cfg(test)]
@@ -223,8 +247,7 @@ mod tests {
 
     #[test]
     fn parsing_is_stopped_at_its_time_limit() {
-        let stopped = parse("<p>words", Duration::ZERO);
-        assert!(matches!(stopped, Err(Cause::LimitExceeded(Limit::Time(Duration::ZERO)))));
-        assert!(parse("<p>words", HTML_TIME).is_ok());
+        assert!(matches!(parse("<p>words", Deadline::passed()), Err(Cause::LimitExceeded(Limit::Time(HTML_TIME)))));
+        assert!(parse("<p>words", Deadline::start()).is_ok());
     }
 }

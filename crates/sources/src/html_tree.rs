@@ -16,12 +16,18 @@ use markup5ever_rcdom::{Handle, RcDom};
 pub(crate) struct Tree {
     dom: RcDom,
     nodes: Cell<u64>,
+    attributes: Cell<u64>,
 }
 
 impl Tree {
     /// How many nodes were created, text nodes included.
     pub fn nodes(&self) -> u64 {
         self.nodes.get()
+    }
+
+    /// How many attributes all elements have together.
+    pub fn attributes(&self) -> u64 {
+        self.attributes.get()
     }
 
     /// The number of elements that are open: the last child of the last child, and so on.
@@ -68,6 +74,7 @@ impl TreeSink for Tree {
 
     fn create_element(&self, name: QualName, attributes: Vec<Attribute>, flags: ElementFlags) -> Handle {
         self.count();
+        self.attributes.set(self.attributes.get() + attributes.len() as u64);
         self.dom.create_element(name, attributes, flags)
     }
 

@@ -21,7 +21,7 @@
 //! Not here: hashing and storing (the store), cutting sections into passages (the methods), and any network.
 
 mod archive;
-mod child_memory;
+mod child_limits;
 mod child_process;
 mod conversation;
 mod dates;
@@ -62,6 +62,7 @@ mod watch;
 mod xlsx;
 mod xml;
 
+pub use conversation::slack_users::SlackUsers;
 pub use error::{Cause, SourceError};
 pub use find::{Found, SkipReason, Skipped, find, find_selected};
 pub use kind::Kind;

@@ -5,11 +5,12 @@
 //! | all | [`FILE_BYTES`] of file, by default |
 //! | plain text, Markdown, source code | [`TEXT_FILE_BYTES`] of file, which is not read into memory |
 //! | tables, XLSX | [`COLUMNS`] columns, [`CELL_BYTES`] a cell, [`TEXT_BYTES`] of text |
-//! | JSON, notebooks, chats | [`JSON_BYTES`] of file, [`RECORDS`] objects or turns |
-//! | e-mail | [`MAIL_BYTES`], [`MAIL_LINES`] and [`MAIL_PARAMETERS_BYTES`] a header in a message, [`NESTING`] levels, [`TEXT_BYTES`] of text; each HTML part as HTML |
+//! | JSON, notebooks, chats | [`JSON_BYTES`] of file, [`RECORDS`] objects or turns, [`TEXT_BYTES`] of text |
+//! | Slack | [`SLACK_NAME_BYTES`] a user's name |
+//! | e-mail, mailboxes | [`MAIL_BYTES`], [`MAIL_LINES`] and [`MAIL_PARAMETERS_BYTES`] a header in a message, [`NESTING`] levels, [`RECORDS`] messages, [`TEXT_BYTES`] of text; each HTML part as HTML |
 //! | RTF | [`RTF_BYTES`] of file, [`RTF_WORD_BYTES`] a word, [`NESTING`] levels, [`TEXT_BYTES`] of text |
-//! | HTML | [`HTML_BYTES`], [`HTML_NODES`] nodes, [`NESTING`] levels, [`HTML_TIME`] |
-//! | DOCX, ODT, PPTX, XLSX, EPUB | [`UNPACKED_BYTES`] of all unpacked parts, [`ARCHIVE_ENTRIES`], [`NESTING`] levels; each chapter as HTML |
+//! | HTML | [`HTML_BYTES`], [`HTML_NODES`] nodes, [`HTML_ATTRIBUTES`], [`NESTING`] levels, [`COLUMNS`] cells in a row, [`TEXT_BYTES`] of text; [`HTML_TIME`] for all pages in a file |
+//! | DOCX, ODT, PPTX, XLSX, EPUB | [`UNPACKED_BYTES`] of all unpacked parts, [`ARCHIVE_ENTRIES`], [`NESTING`] levels, [`COLUMNS`] cells in a row, [`TEXT_BYTES`] of text; each chapter as HTML |
 //! | PDF | memory and time of the child process ([`crate::PdfChild`]), [`PDF_PAGE_BYTES`] a page, [`PDF_TEXT_BYTES`] of text |
 //! | OCR | [`OCR_MEMORY_BYTES`] and [`OCR_PAGE_TIME`] of each program for a page, [`OCR_TIME`] in all |
 //!
@@ -24,16 +25,20 @@ const MIB: u64 = 1 << 20;
 pub(crate) const FILE_BYTES: u64 = 256 * MIB;
 /// The largest plain text, Markdown or source file, which is read as a stream: positions in a text have 32 bits.
 pub(crate) const TEXT_FILE_BYTES: u64 = u32::MAX as u64;
-/// The longest text of a table, a workbook, an RTF file or a mailbox.
+/// The longest extracted text of a file; of a PDF [`PDF_TEXT_BYTES`].
 pub(crate) const TEXT_BYTES: usize = 96 << 20;
-/// The most columns of a table, those of Excel.
+/// The most levels by which an item of nested lists is indented.
+pub(crate) const LIST_INDENTS: usize = 12;
+/// The most columns of a table, those of Excel; also of a table within a document.
 pub(crate) const COLUMNS: usize = 16_384;
 /// The longest cell of a table. An open quote takes everything up to the next one into its cell.
 pub(crate) const CELL_BYTES: usize = 16 << 20;
 /// The largest `.json`, `.jsonl`, `.ipynb` file or chat.
 pub(crate) const JSON_BYTES: u64 = 64 * MIB;
-/// The most objects in a JSON file, and the most turns of a chat.
+/// The most objects in a JSON file, turns in a file of chats, and messages in a mailbox.
 pub(crate) const RECORDS: usize = 500_000;
+/// The longest name of a user in an export of Slack, which permits 80 characters.
+pub(crate) const SLACK_NAME_BYTES: usize = 512;
 /// The largest e-mail, its attachments included.
 pub(crate) const MAIL_BYTES: u64 = 64 * MIB;
 /// The most lines of an e-mail: each can be a header.
@@ -49,7 +54,9 @@ pub(crate) const HTML_BYTES: u64 = 32 * MIB;
 /// The most nodes in the tree of an HTML page. Unclosed formatting elements make a parser create many more nodes than
 /// there are tags.
 pub(crate) const HTML_NODES: u64 = 1_000_000;
-/// How long the parser may take for one HTML page: the time for some invalid pages is quadratic in their length.
+/// The most attributes of all elements of an HTML page.
+pub(crate) const HTML_ATTRIBUTES: u64 = 2_000_000;
+/// How long parsing the HTML of one file may take: the time for some invalid pages is quadratic in their length.
 pub(crate) const HTML_TIME: Duration = Duration::from_mins(1);
 /// The depth of nested elements; that of browsers for HTML.
 pub(crate) const NESTING: usize = 512;
@@ -71,6 +78,16 @@ pub(crate) const OCR_PAGE_TIME: Duration = Duration::from_mins(1);
 pub(crate) const OCR_TIME: Duration = Duration::from_mins(30);
 /// The memory of a program that reads one page of a scanned PDF.
 pub(crate) const OCR_MEMORY_BYTES: u64 = 2048 * MIB;
+
+/// Refuses more references to the parts of an archive than [`ARCHIVE_ENTRIES`].
+pub(crate) fn check_entries(entries: usize) -> Result<(), Limit> {
+    if entries > ARCHIVE_ENTRIES { Err(Limit::ArchiveEntries(ARCHIVE_ENTRIES)) } else { Ok(()) }
+}
+
+/// Refuses a text that is longer than [`TEXT_BYTES`].
+pub(crate) fn check_text(bytes: usize) -> Result<(), Limit> {
+    if bytes > TEXT_BYTES { Err(Limit::TextBytes(TEXT_BYTES)) } else { Ok(()) }
+}
 
 /// A resource limit that a file exceeds, with its value. `Display` says what was exceeded, the limit, and what to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,9 +117,11 @@ pub enum Limit {
     HtmlBytes(u64),
     /// The number of nodes in the tree of an HTML page.
     HtmlNodes(u64),
+    /// The number of attributes of all elements of an HTML page.
+    HtmlAttributes(u64),
     /// The depth of nested elements.
     Nesting(usize),
-    /// The number of objects in a JSON file.
+    /// The number of objects in a JSON file, or of messages.
     Records(usize),
     /// The memory of the process that reads a PDF, in bytes.
     PdfMemoryBytes(u64),
@@ -157,11 +176,14 @@ impl fmt::Display for Limit {
             Limit::HtmlNodes(nodes) => {
                 write!(f, "the HTML has more nodes than the limit of {nodes}; split it or save it as text")
             }
+            Limit::HtmlAttributes(attributes) => {
+                write!(f, "the HTML has more attributes than the limit of {attributes}; split it or save it as text")
+            }
             Limit::Nesting(depth) => {
                 write!(f, "its elements are nested deeper than the limit of {depth}; save it as text")
             }
             Limit::Records(records) => {
-                write!(f, "the file has more JSON objects than the limit of {records}; split it")
+                write!(f, "the file has more messages or JSON objects than the limit of {records}; split it")
             }
             Limit::PdfMemoryBytes(bytes) => {
                 write!(

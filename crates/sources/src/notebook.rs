@@ -1,9 +1,10 @@
 //! Jupyter notebooks (format 4): Markdown cells as they are, code cells and their textual output between fences.
 
 use crate::encoding::Decoded;
+use crate::limit::check_text;
 use crate::records::{Record, records};
 use crate::source::first_heading;
-use crate::{Cause, Kind, Source};
+use crate::{Cause, Kind, Limit, Source};
 
 /// A `.ipynb` file.
 pub(crate) fn source(path: &str, file: &Decoded) -> Result<Source, Cause> {
@@ -17,19 +18,24 @@ pub(crate) fn source(path: &str, file: &Decoded) -> Result<Source, Cause> {
         return Err(Cause::damaged(Kind::Notebook, detail));
     }
     let language = language(notebook).unwrap_or_default();
-    let mut cells = Vec::new();
+    let (mut cells, mut length) = (Vec::new(), 0);
+    let mut add = |cell: String| {
+        length += cell.len();
+        cells.push(cell);
+        check_text(length)
+    };
     for cell in notebook.objects("cells")? {
         let source = cell.texts("source")?.concat();
         let source = source.trim_end();
         if cell.text("cell_type")? != "code" {
-            cells.push(source.to_owned());
+            add(source.to_owned())?;
         } else if !source.trim().is_empty() {
-            cells.push(fenced(&language, source));
+            add(fenced(&language, source)?)?;
             let outputs = if cell.has("outputs") { cell.objects("outputs")? } else { Vec::new() };
             for output in outputs {
                 let text = output_text(&output)?;
                 if !text.trim().is_empty() {
-                    cells.push(format!("Output:\n{}", fenced("", text.trim_end())));
+                    add(format!("Output:\n{}", fenced("", text.trim_end())?))?;
                 }
             }
         }
@@ -59,8 +65,9 @@ fn output_text(output: &Record<'_>) -> Result<String, Cause> {
 }
 
 /// A block with a fence longer than any in it.
-fn fenced(language: &str, text: &str) -> String {
+fn fenced(language: &str, text: &str) -> Result<String, Limit> {
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
+    check_text(2 * longest + text.len())?;
     let fence = "`".repeat(longest.max(2) + 1);
-    format!("{fence}{language}\n{text}\n{fence}")
+    Ok(format!("{fence}{language}\n{text}\n{fence}"))
 }

@@ -14,7 +14,7 @@ pub(crate) fn source(path: &str, bytes: &[u8]) -> Result<Source, Cause> {
     let mut is_encrypted = false;
     xml::each_tag(&archive.text_if_any("META-INF/manifest.xml")?.unwrap_or_default(), Kind::Odt, |tag| {
         is_encrypted = tag.name() == b"encryption-data";
-        !is_encrypted
+        Ok(!is_encrypted)
     })?;
     if is_encrypted {
         return Err(Cause::Encrypted);
@@ -29,7 +29,7 @@ pub(crate) fn source(path: &str, bytes: &[u8]) -> Result<Source, Cause> {
         }
         Ok(true)
     })?;
-    let text = walk.prose.finish();
+    let text = walk.prose.finish()?;
     let title = match archive.text_if_any("meta.xml")? {
         Some(meta) => xml::text_of(&meta, "title", Kind::Odt)?,
         None => None,
@@ -65,7 +65,7 @@ impl Walk {
             }
             b"p" => self.paragraphs += 1,
             b"list" => self.lists += 1,
-            b"list-item" => self.prose.lead(&format!("{}- ", "  ".repeat(self.lists.saturating_sub(1)))),
+            b"list-item" => self.prose.lead_item(self.lists.saturating_sub(1), "- "),
             b"note-body" => {
                 self.notes += 1;
                 self.prose.text(" [note: ");

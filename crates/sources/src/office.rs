@@ -1,8 +1,8 @@
 //! What the files of Microsoft Office (Office Open XML) share: parts, the relations between them, and a title.
 
 use crate::archive::{Archive, resolve};
-use crate::limit::ARCHIVE_ENTRIES;
-use crate::{Cause, Kind, Limit, xml};
+use crate::limit::check_entries;
+use crate::{Cause, Kind, xml};
 
 /// Opens the archive of a document.
 ///
@@ -61,11 +61,9 @@ impl Relations {
                 let base = if target.starts_with('/') { "" } else { part };
                 found.push(Relation { id: tag.attribute("Id"), kind, part: resolve(base, &target) });
             }
-            found.len() <= ARCHIVE_ENTRIES
+            check_entries(found.len())?;
+            Ok(true)
         })?;
-        if found.len() > ARCHIVE_ENTRIES {
-            return Err(Limit::ArchiveEntries(ARCHIVE_ENTRIES).into());
-        }
         Ok(Relations(found))
     }
 

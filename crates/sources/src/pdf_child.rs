@@ -15,7 +15,7 @@ use std::time::Duration;
 use crate::child_process::{LimitedCommand, run};
 use crate::limit::{PDF_MEMORY_BYTES, PDF_PAGE_BYTES, PDF_TEXT_BYTES, PDF_TIME};
 use crate::pdf_pages::each_page;
-use crate::{Cause, Kind, Limit, Ocr};
+use crate::{Cause, Kind, Limit, Ocr, child_limits};
 
 /// Between two pages on the child's stdout.
 const PAGE_BREAK: &str = "\u{c}";
@@ -32,7 +32,7 @@ pub struct PdfChild {
     pub program: PathBuf,
     /// Its arguments before the path.
     pub args: Vec<OsString>,
-    /// The process is killed after this time.
+    /// The process is killed after this time. On Linux it also ends with the process that has started it.
     pub time_limit: Duration,
     /// The process is killed when it has more memory than this, in bytes.
     ///
@@ -64,12 +64,14 @@ pub fn print_pdf_text(path: &Path) -> ExitCode {
     panic::set_hook(Box::new(|_| {}));
     let mut stdout = io::BufWriter::new(io::stdout().lock());
     let mut first = true;
-    let printed = each_page(path, |page| {
+    let ready = child_limits::end_with_parent().map_err(Cause::Io);
+    let print = |page: String| {
         let page_break = if first { "" } else { PAGE_BREAK };
         first = false;
         let page = page.replace(PAGE_BREAK, " ");
         stdout.write_all(page_break.as_bytes()).and_then(|()| stdout.write_all(page.as_bytes())).map_err(Cause::Io)
-    });
+    };
+    let printed = ready.and_then(|()| each_page(path, print));
     let (code, message) = match printed.and_then(|()| stdout.flush().map_err(Cause::Io)) {
         Ok(()) => return ExitCode::SUCCESS,
         Err(Cause::Encrypted) => (ENCRYPTED, Cause::Encrypted.to_string()),

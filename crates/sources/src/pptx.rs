@@ -3,6 +3,7 @@
 //! Left out: numbers, dates and footers of slides, charts, diagrams, pictures.
 
 use crate::archive::Archive;
+use crate::limit::{check_entries, check_text};
 use crate::office::{self, Relations};
 use crate::prose::{Gap, Prose};
 use crate::source::{Part, first_heading};
@@ -19,14 +20,17 @@ pub(crate) fn source(path: &str, bytes: &[u8]) -> Result<Source, Cause> {
         if tag.name() == b"sldId" {
             ids.extend(tag.relation());
         }
-        true
+        check_entries(ids.len())?;
+        Ok(true)
     })?;
-    let mut parts = Vec::new();
+    let (mut parts, mut length) = (Vec::new(), 0);
     for (i, id) in ids.iter().enumerate() {
         let number = i + 1;
         let slide = relations.by_id(id);
         let slide = slide.ok_or_else(|| Cause::damaged(Kind::Pptx, format!("slide {number} has no part")))?;
         let text = text(&mut archive, slide)?;
+        length += text.len();
+        check_text(length)?;
         let title = first_heading(&text).map_or(format!("slide {number}"), |title| format!("slide {number}: {title}"));
         parts.push(Part { title: Some(title), text, ..Part::default() });
     }
@@ -43,7 +47,7 @@ fn text(archive: &mut Archive<'_>, slide: &str) -> Result<String, Cause> {
         prose.lead("Notes: ");
         write(&archive.text(notes)?, &mut prose)?;
     }
-    Ok(prose.finish())
+    Ok(prose.finish()?)
 }
 
 /// Writes the text of the shapes of a slide.

@@ -5,6 +5,9 @@
 
 use std::mem;
 
+use crate::Limit;
+use crate::limit::{COLUMNS, LIST_INDENTS, TEXT_BYTES};
+
 /// The white space between two words; a wider gap replaces a narrower one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Gap {
@@ -16,9 +19,14 @@ pub(crate) enum Gap {
 }
 
 /// The text so far. Gaps at its start and end are not written.
+///
+/// Beyond a limit nothing more is written, and [`Self::finish`] returns the limit.
 #[derive(Default)]
 pub(crate) struct Prose {
     page: Page,
+    /// The length of all pages and of the finished cells.
+    bytes: usize,
+    exceeded: Option<Limit>,
     /// The table rows that are open, outermost first, with their finished cells.
     rows: Vec<Vec<String>>,
     /// The pages outside the table cells that are open, outermost first.
@@ -44,6 +52,11 @@ impl Prose {
         self.page.lead.push_str(mark);
     }
 
+    /// Sets the mark of an item, indented by the number of lists that are open around its own.
+    pub fn lead_item(&mut self, outer_lists: usize, mark: &str) {
+        self.lead(&format!("{}{mark}", "  ".repeat(outer_lists.min(LIST_INDENTS))));
+    }
+
     /// As [`Self::lead`], unless a mark is pending.
     pub fn lead_if_none(&mut self, mark: &str) {
         if self.page.lead.is_empty() {
@@ -61,7 +74,7 @@ impl Prose {
             let word = word.trim_matches(['\u{ad}', '\u{200b}']);
             if !word.is_empty() {
                 self.start_word();
-                self.page.text.extend(word.split('\u{ad}'));
+                word.split('\u{ad}').for_each(|part| self.push(part));
             }
         }
     }
@@ -70,7 +83,7 @@ impl Prose {
     pub fn verbatim(&mut self, text: &str) {
         if !text.is_empty() {
             self.start_word();
-            self.page.text.push_str(text);
+            self.push(text);
         }
     }
 
@@ -95,14 +108,20 @@ impl Prose {
         let Some(outside) = self.outside.pop() else { return };
         let cell = mem::replace(&mut self.page, outside).text;
         match self.rows.last_mut() {
-            Some(row) => row.push(cell),
-            None => self.verbatim(&cell),
+            Some(row) if row.len() < COLUMNS => row.push(cell),
+            Some(_) => self.exceeded = self.exceeded.or(Some(Limit::Columns(COLUMNS))),
+            None => {
+                self.bytes -= cell.len();
+                self.verbatim(&cell);
+            }
         }
     }
 
     /// Ends a table row: one line, or one paragraph a cell if a cell has several lines, as in tables used for layout.
     pub fn close_row(&mut self) {
         let cells = self.rows.pop().unwrap_or_default();
+        // Written again below, as a part of the text around the table.
+        self.bytes -= cells.iter().map(String::len).sum::<usize>();
         if cells.iter().any(|cell| cell.contains('\n')) {
             for cell in cells {
                 self.gap(Gap::Paragraph);
@@ -113,28 +132,44 @@ impl Prose {
             self.gap(Gap::Line);
             self.start_word();
             for (i, cell) in cells.iter().enumerate() {
-                self.page.text.extend([if i > 0 { " | " } else { "" }, cell]);
+                self.push(if i > 0 { " | " } else { "" });
+                self.push(cell);
             }
         }
         self.gap(Gap::Line);
     }
 
     /// The finished text.
-    pub fn finish(self) -> String {
-        self.page.text
+    ///
+    /// # Errors
+    /// [`Limit::TextBytes`], and [`Limit::Columns`] for the cells of a row.
+    pub fn finish(self) -> Result<String, Limit> {
+        self.exceeded.map_or(Ok(self.page.text), Err)
     }
 
     fn start_word(&mut self) {
-        let page = &mut self.page;
-        let gap = mem::take(&mut page.gap);
-        if !page.text.is_empty() {
-            page.text.push_str(match gap {
+        let gap = mem::take(&mut self.page.gap);
+        if !self.page.text.is_empty() {
+            self.push(match gap {
                 Gap::None => "",
                 Gap::Space => " ",
                 Gap::Line => "\n",
                 Gap::Paragraph => "\n\n",
             });
         }
-        page.text.push_str(&mem::take(&mut page.lead));
+        let lead = mem::take(&mut self.page.lead);
+        self.push(&lead);
+    }
+
+    fn push(&mut self, text: &str) {
+        if self.exceeded.is_some() {
+            return;
+        }
+        if self.bytes + text.len() > TEXT_BYTES {
+            self.exceeded = Some(Limit::TextBytes(TEXT_BYTES));
+            return;
+        }
+        self.bytes += text.len();
+        self.page.text.push_str(text);
     }
 }

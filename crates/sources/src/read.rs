@@ -6,8 +6,9 @@ use std::path::Path;
 use encoding_rs::UTF_8;
 
 use crate::encoding::{self, Decoded};
+use crate::html::Deadline;
 use crate::limit::{FILE_BYTES, HTML_BYTES, JSON_BYTES, MAIL_BYTES, RTF_BYTES, TEXT_FILE_BYTES};
-use crate::{Captions, Cause, Kind, Limit, PdfChild, Source, SourceError, TextFile};
+use crate::{Captions, Cause, Kind, Limit, PdfChild, SlackUsers, Source, SourceError, TextFile};
 use crate::{conversation, docx, email, epub, html, mailbox, notebook, odt, pdf, plain, pptx, rtf, table, xlsx};
 
 /// How to read files.
@@ -18,6 +19,8 @@ pub struct ReadOptions {
     pub pdf_child: Option<PdfChild>,
     /// Whether the captions of the pictures in `LoCoMo` are part of the text.
     pub captions: Captions,
+    /// The names of users for Slack's exports.
+    pub slack_users: SlackUsers,
     /// Larger files are refused; some types have smaller limits besides ([`Limit`]).
     pub max_file_bytes: u64,
     /// Larger plain text, Markdown and source files are refused by [`open`].
@@ -29,6 +32,7 @@ impl Default for ReadOptions {
         ReadOptions {
             pdf_child: None,
             captions: Captions::Dropped,
+            slack_users: SlackUsers::default(),
             max_file_bytes: FILE_BYTES,
             max_text_bytes: TEXT_FILE_BYTES,
         }
@@ -85,6 +89,7 @@ fn read_as_named(path: &Path, options: &ReadOptions) -> Result<Vec<Source>, Caus
     let name = path.to_string_lossy();
     let bytes = || fs::read(path).map_err(Cause::Io);
     let text = || encoding::decode(bytes()?);
+    let deadline = Deadline::start();
     let source = match kind {
         None => {
             let pieces = open_unknown(path)?.pieces()?;
@@ -96,24 +101,30 @@ fn read_as_named(path: &Path, options: &ReadOptions) -> Result<Vec<Source>, Caus
         Some(Kind::Rtf) => rtf::source(&name, &bytes()?)?,
         Some(Kind::Pptx) => pptx::source(&name, &bytes()?)?,
         Some(Kind::Xlsx) => xlsx::source(&name, &bytes()?)?,
-        Some(Kind::Epub) => epub::source(&name, &bytes()?)?,
-        Some(Kind::Email) => email::source(&name, &bytes()?)?,
-        Some(Kind::Mailbox) => mailbox::source(&name, path)?,
+        Some(Kind::Epub) => epub::source(&name, &bytes()?, deadline)?,
+        Some(Kind::Email) => email::source(&name, &bytes()?, deadline)?,
+        Some(Kind::Mailbox) => mailbox::source(&name, path, deadline)?,
         Some(Kind::Table) => table::source(&name, path)?,
-        Some(kind) => return read_text(&name, kind, text()?, options.captions),
+        Some(kind) => return read_text(&name, kind, text()?, options, deadline),
     };
     Ok(vec![source])
 }
 
 /// Reads a file that is a text in any encoding.
-fn read_text(name: &str, kind: Kind, file: Decoded, captions: Captions) -> Result<Vec<Source>, Cause> {
+fn read_text(
+    name: &str,
+    kind: Kind,
+    file: Decoded,
+    options: &ReadOptions,
+    deadline: Deadline,
+) -> Result<Vec<Source>, Cause> {
     let encoding = file.encoding;
     let mut sources = match kind {
         Kind::Markdown => vec![plain::markdown(name, file)?],
         Kind::Code => vec![plain::code(name, file)?],
-        Kind::Html => vec![html::source(name, &file.text)?],
+        Kind::Html => vec![html::source(name, &file.text, deadline)?],
         Kind::Notebook => vec![notebook::source(name, &file)?],
-        Kind::Conversation => conversation::sources(name, &file, captions)?,
+        Kind::Conversation => conversation::sources(name, &file, options.captions, &options.slack_users)?,
         Kind::WhatsApp => match conversation::whatsapp::source(name, &file)? {
             Some(chat) => vec![chat],
             None => vec![plain::text(name, file)?],

@@ -31,7 +31,7 @@ pub(crate) fn source(path: &str, bytes: &[u8]) -> Result<Source, Cause> {
     }
     reader.end_row();
     let title = Some(reader.title.trim().to_owned()).filter(|title| !title.is_empty());
-    Source::whole(path, Kind::Rtf, title, reader.prose.finish())
+    Source::whole(path, Kind::Rtf, title, reader.prose.finish()?)
 }
 
 fn damaged(detail: impl Into<String>) -> Cause {

@@ -2,15 +2,17 @@
 //!
 //! Formulas give the values that were stored with them. Left out: comments, charts, pictures.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
+use std::mem;
 
 use crate::archive::Archive;
-use crate::limit::TEXT_BYTES;
+use crate::limit::{check_entries, check_text};
 use crate::office::{self, Relations};
 use crate::rows::Rows;
 use crate::source::Part;
 use crate::xml::{self, Node, Tag};
-use crate::{Cause, Kind, Limit, Source, dates};
+use crate::{Cause, Kind, Source, dates};
 
 /// A `.xlsx` file.
 pub(crate) fn source(path: &str, bytes: &[u8]) -> Result<Source, Cause> {
@@ -27,7 +29,8 @@ pub(crate) fn source(path: &str, bytes: &[u8]) -> Result<Source, Cause> {
             }
             _ => {}
         }
-        true
+        check_entries(sheets.len())?;
+        Ok(true)
     })?;
     let book = Book {
         strings: Strings::read(&mut archive, relations.by_kind("/sharedStrings"))?,
@@ -41,9 +44,7 @@ pub(crate) fn source(path: &str, bytes: &[u8]) -> Result<Source, Cause> {
         let rows = rows(&archive.text(part)?, &book)?;
         // Sheets can share their strings and their parts.
         length += rows.len();
-        if length > TEXT_BYTES {
-            return Err(Limit::TextBytes(TEXT_BYTES).into());
-        }
+        check_text(length)?;
         let text = if rows.is_empty() { rows } else { format!("# {name}\n\n{rows}") };
         parts.push(Part { title: Some(name), text, ..Part::default() });
     }
@@ -77,7 +78,7 @@ enum Time {
     Seconds,
 }
 
-/// The strings that cells share.
+/// The strings that cells share, each on one line. Cells can share a long string of white space without end.
 #[derive(Default)]
 struct Strings {
     text: String,
@@ -88,18 +89,28 @@ impl Strings {
     fn read(archive: &mut Archive<'_>, part: Option<&str>) -> Result<Self, Cause> {
         let mut strings = Strings::default();
         let Some(part) = part else { return Ok(strings) };
-        let mut in_text = false;
+        let (mut in_text, mut start, mut gap) = (false, 0, false);
         xml::walk(&archive.text(part)?, Kind::Xlsx, |node| {
             match node {
                 // How Japanese words are pronounced.
                 Node::Open(tag) if tag.name() == b"rPh" => return Ok(false),
                 Node::Open(tag) => in_text = tag.name() == b"t",
-                Node::Text(text) if in_text => strings.text.push_str(text),
+                Node::Text(text) if in_text => {
+                    for (i, word) in text.split(char::is_whitespace).enumerate() {
+                        gap |= i > 0;
+                        if !word.is_empty() {
+                            let space = if mem::take(&mut gap) && strings.text.len() > start { " " } else { "" };
+                            strings.text.extend([space, word]);
+                        }
+                    }
+                }
                 Node::Text(_) => {}
                 Node::Close(name) => {
                     in_text = false;
                     if name == b"si" {
-                        strings.ends.push(strings.text.len() as u32);
+                        start = strings.text.len();
+                        gap = false;
+                        strings.ends.push(start as u32);
                     }
                 }
             }
@@ -236,7 +247,7 @@ fn rows(sheet: &str, book: &Book) -> Result<String, Cause> {
             Node::Close(b"v" | b"t") => in_value = false,
             Node::Close(b"f") => in_formula = false,
             Node::Close(b"c") => {
-                rows.cell(column, &cell.show(book)?)?;
+                rows.cell(column, &mem::take(&mut cell).show(book)?)?;
                 column += 1;
             }
             Node::Close(b"row") => {
@@ -259,22 +270,22 @@ struct Cell {
 }
 
 impl Cell {
-    fn show(&mut self, book: &Book) -> Result<String, Cause> {
-        let value = std::mem::take(&mut self.value);
+    fn show(self, book: &Book) -> Result<Cow<'_, str>, Cause> {
+        let value = self.value;
         // Programs that do not compute leave the value to the next one that opens the file.
         if value.is_empty() && !self.formula.is_empty() {
-            return Ok(format!("={}", self.formula));
+            return Ok(format!("={}", self.formula).into());
         }
         Ok(match self.kind.as_deref() {
             Some("s") => {
                 let string = value.trim().parse().ok().and_then(|index| book.strings.get(index));
-                string.ok_or_else(|| Cause::damaged(Kind::Xlsx, format!("it has no string {value}")))?.to_owned()
+                string.ok_or_else(|| Cause::damaged(Kind::Xlsx, format!("it has no string {value}")))?.into()
             }
-            Some("b") => if value.trim() == "1" { "TRUE" } else { "FALSE" }.to_owned(),
+            Some("b") => if value.trim() == "1" { "TRUE" } else { "FALSE" }.into(),
             None | Some("n") if !value.is_empty() => {
-                book.formats.get(self.style).copied().unwrap_or_default().show(&value, book.first_day)
+                book.formats.get(self.style).copied().unwrap_or_default().show(&value, book.first_day).into()
             }
-            _ => value,
+            _ => value.into(),
         })
     }
 }

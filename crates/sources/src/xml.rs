@@ -3,6 +3,7 @@
 //! Entities that a document defines for itself are never expanded.
 
 use quick_xml::XmlVersion;
+use quick_xml::events::attributes::Attribute;
 use quick_xml::events::{BytesRef, BytesStart, Event};
 use quick_xml::reader::Reader;
 
@@ -32,35 +33,55 @@ impl<'a> Tag<'a> {
 
     /// The attribute `r:id`, whose prefix tells it from `id`.
     pub fn relation(&self) -> Option<String> {
-        let mut attributes = self.start.attributes().flatten();
-        let found = attributes.find(|attribute| attribute.key.into_inner().ends_with(b":id"))?;
+        let found = self.find(|attribute| attribute.key.into_inner().ends_with(b":id"))?;
         Some(found.normalized_value(XmlVersion::Implicit1_0).ok()?.into_owned())
     }
 
     /// The value of an attribute, by its name without prefix.
     pub fn attribute(&self, name: &str) -> Option<String> {
-        let mut attributes = self.start.attributes().flatten();
-        let found = attributes.find(|attribute| attribute.key.local_name().into_inner() == name.as_bytes())?;
-        let value = found.normalized_value(XmlVersion::Implicit1_0).ok()?;
-        Some(value.into_owned())
+        let found = self.find(|attribute| attribute.key.local_name().into_inner() == name.as_bytes())?;
+        Some(found.normalized_value(XmlVersion::Implicit1_0).ok()?.into_owned())
+    }
+
+    fn find(&self, is_wanted: impl FnMut(&Attribute<'_>) -> bool) -> Option<Attribute<'_>> {
+        let mut attributes = self.start.attributes();
+        // The first of several of a name is taken; looking for repeated ones takes memory for each attribute.
+        attributes.with_checks(false).flatten().find(is_wanted)
     }
 }
 
 /// Calls `each` with the start tags of a document, in order, until it returns `false`.
 ///
 /// # Errors
-/// [`Cause::Damaged`] for XML that is not well formed.
-pub(crate) fn each_tag(xml: &str, kind: Kind, mut each: impl FnMut(&Tag<'_>) -> bool) -> Result<(), Cause> {
+/// [`Cause::Damaged`] for XML that is not well formed, [`Limit::Nesting`], and those of `each`.
+pub(crate) fn each_tag(
+    xml: &str,
+    kind: Kind,
+    mut each: impl FnMut(&Tag<'_>) -> Result<bool, Limit>,
+) -> Result<(), Cause> {
     let mut reader = Reader::from_str(xml);
+    let mut depth = 0;
     loop {
-        let tag = match reader.read_event().map_err(|error| invalid(&reader, kind, &error))? {
+        let event = reader.read_event().map_err(|error| invalid(&reader, kind, &error))?;
+        depth = depth_after(depth, &event)?;
+        let tag = match event {
             Event::Start(start) | Event::Empty(start) => Tag::new(start),
             Event::Eof => return Ok(()),
             _ => continue,
         };
-        if !each(&tag) {
+        if !each(&tag)? {
             return Ok(());
         }
+    }
+}
+
+/// The number of open elements after an event, of which the parser keeps the names.
+fn depth_after(depth: usize, event: &Event<'_>) -> Result<usize, Limit> {
+    match event {
+        Event::Start(_) if depth == NESTING => Err(Limit::Nesting(NESTING)),
+        Event::Start(_) => Ok(depth + 1),
+        Event::End(_) => Ok(depth.saturating_sub(1)),
+        _ => Ok(depth),
     }
 }
 
@@ -80,24 +101,22 @@ pub(crate) enum Node<'a> {
 pub(crate) fn walk(xml: &str, kind: Kind, mut each: impl FnMut(Node<'_>) -> Result<bool, Cause>) -> Result<(), Cause> {
     let mut reader = Reader::from_str(xml);
     reader.config_mut().expand_empty_elements = true;
-    let mut depth = 0_usize;
+    let mut depth = 0;
+    // The depth around the element that is left out.
+    let mut left_out: Option<usize> = None;
     loop {
-        match reader.read_event().map_err(|error| invalid(&reader, kind, &error))? {
+        let event = reader.read_event().map_err(|error| invalid(&reader, kind, &error))?;
+        let around = depth;
+        depth = depth_after(depth, &event)?;
+        match event {
+            Event::Eof => return Ok(()),
+            Event::End(_) if left_out == Some(depth) => left_out = None,
+            _ if left_out.is_some() => {}
             Event::Start(start) => {
-                let tag = Tag::new(start);
-                if !each(Node::Open(&tag))? {
-                    reader.read_to_end(tag.start.name()).map_err(|error| invalid(&reader, kind, &error))?;
-                    continue;
-                }
-                depth += 1;
-                if depth > NESTING {
-                    return Err(Limit::Nesting(NESTING).into());
-                }
+                let is_read = each(Node::Open(&Tag::new(start)))?;
+                left_out = (!is_read).then_some(around);
             }
-            Event::End(end) => {
-                depth = depth.saturating_sub(1);
-                each(Node::Close(end.local_name().into_inner()))?;
-            }
+            Event::End(end) => drop(each(Node::Close(end.local_name().into_inner()))?),
             Event::Text(text) => drop(each(Node::Text(&text.xml10_content().unwrap_or_default()))?),
             Event::CData(text) => drop(each(Node::Text(&text.xml10_content().unwrap_or_default()))?),
             Event::GeneralRef(entity) => {
@@ -105,7 +124,6 @@ pub(crate) fn walk(xml: &str, kind: Kind, mut each: impl FnMut(Node<'_>) -> Resu
                     each(Node::Text(character.encode_utf8(&mut [0; 4])))?;
                 }
             }
-            Event::Eof => return Ok(()),
             _ => {}
         }
     }
@@ -115,9 +133,11 @@ pub(crate) fn walk(xml: &str, kind: Kind, mut each: impl FnMut(Node<'_>) -> Resu
 pub(crate) fn text_of(xml: &str, name: &str, kind: Kind) -> Result<Option<String>, Cause> {
     let mut reader = Reader::from_str(xml);
     let mut text = String::new();
-    let mut inside = false;
+    let (mut depth, mut inside) = (0, false);
     loop {
-        match reader.read_event().map_err(|error| invalid(&reader, kind, &error))? {
+        let event = reader.read_event().map_err(|error| invalid(&reader, kind, &error))?;
+        depth = depth_after(depth, &event)?;
+        match event {
             Event::Start(start) if start.local_name().into_inner() == name.as_bytes() => inside = true,
             Event::Text(words) if inside => text.push_str(&words.xml10_content().unwrap_or_default()),
             Event::GeneralRef(entity) if inside => text.extend(character(&entity)),

@@ -14,18 +14,26 @@ use std::path::Path;
 use peak_alloc::PeakAlloc;
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
-use sources::{Cause, Limit, ReadOptions, Source, read};
+use sources::{Cause, Limit, ReadOptions, SlackUsers, Source, read};
 
 #[global_allocator]
 static ALLOCATOR: PeakAlloc = PeakAlloc;
 
 const GIB: usize = 1 << 30;
+/// The most memory for any one file.
+const MOST: usize = 400 << 20;
+const TEXT: Limit = Limit::TextBytes(96 << 20);
 
 fn read_bytes(name: &str, bytes: &[u8]) -> Result<Vec<Source>, Cause> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(name);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(&path, bytes).unwrap();
-    read(&path, &ReadOptions::default()).map_err(|error| error.cause)
+    // For Slack: a user with a long name.
+    let users = format!("[{{\"id\":\"U\",\"name\":\"{}\"}}]", "n".repeat(512));
+    fs::write(folder.path().join("users.json"), users).unwrap();
+    let slack_users = SlackUsers::below(&[folder.path().to_owned()]);
+    read(&path, &ReadOptions { slack_users, ..ReadOptions::default() }).map_err(|error| error.cause)
 }
 
 /// Reads a file that must exceed `limit`, in less memory than `peak_bytes` beyond the file itself.
@@ -47,6 +55,8 @@ fn bombs_are_refused_within_their_limits() {
     pdf::bombs();
     html();
     json();
+    chats();
+    notebooks();
     tables();
     mail();
     rtf();
@@ -62,13 +72,14 @@ fn check_largest(name: &str, bytes: &[u8]) {
     ALLOCATOR.reset_peak_usage();
     let result = read_bytes(name, bytes);
     let peak = ALLOCATOR.peak_usage() - before;
-    assert_eq!(result.map(|sources| sources.len()).map_err(|cause| cause.to_string()), Ok(1), "{name}");
-    assert!(peak <= 400 << 20, "{name}: {peak} bytes");
+    assert!(result.is_ok_and(|sources| !sources.is_empty()), "{name}");
+    assert!(peak <= MOST, "{name}: {peak} bytes");
 }
 
 fn largest() {
     check_largest("text.html", ["<p>", &"word ".repeat(6_700_000)].concat().as_bytes());
     check_largest("nodes.html", "<i a=b c=d e=f>x</i>".repeat(490_000).as_bytes());
+    check_largest("lists.html", ["<ul>".repeat(500), "<li>x".repeat(499_000)].concat().as_bytes());
     let line = |number| format!("{{\"speaker\":\"A\",\"text\":\"message {number}{}\"}}\n", " and so on".repeat(8));
     let lines: Vec<String> = (0..500_000).map(line).collect();
     check_largest("lines.jsonl", lines.concat().as_bytes());
@@ -76,7 +87,18 @@ fn largest() {
     let lines: Vec<String> =
         (0..500_000).map(|i| format!("12.05.24, 10:02 - A: {i}{}\n", " and so on".repeat(10))).collect();
     check_largest("_chat.txt", lines.concat().as_bytes());
-    drop(lines);
+    let days: Vec<String> =
+        (0..500_000).map(|i| format!("{:02}.05.24, 10:02 - A: {i} and so on and so on\n", i % 2 + 1)).collect();
+    check_largest("days_chat.txt", days.concat().as_bytes());
+    drop((lines, days));
+    let sessions: Vec<String> =
+        (0..500_000).map(|i| format!("{{\"speaker\":\"A\",\"text\":\"{i} and so on\",\"session\":{i}}}\n")).collect();
+    check_largest("sessions.jsonl", sessions.concat().as_bytes());
+    drop(sessions);
+    let chat = "{\"messages\":[{\"role\":\"u\",\"content\":\"some words and so on\"}]}\n";
+    check_largest("chats.jsonl", chat.repeat(500_000).as_bytes());
+    check_largest("chatgpt.json", chatgpt(490_000).as_bytes());
+    check_largest("small.mbox", "From x\nTo: a\n\nb\n\n".repeat(499_000).as_bytes());
     check_largest("text.csv", ["name,note\n", &"A,word\n".repeat(4_700_000)].concat().as_bytes());
     let words = "word ".repeat(20_100_000);
     let pictures = format!("{{\\pict {}}}", "0".repeat(30 << 20));
@@ -84,6 +106,8 @@ fn largest() {
     check_largest("cell.rtf", ["{\\rtf1\\trowd ", &words, "\\cell\\row", &pictures, "}"].concat().as_bytes());
     drop((words, pictures));
     check_largest("text.eml", ["Subject: x\n\n", &"word and word\n".repeat(1_990_000)].concat().as_bytes());
+    let list = ["<ul>".repeat(500), "<li>x".repeat(490_000)].concat();
+    check_largest("html.eml", html_mail(&[&list, &list]).as_bytes());
     let words = "word ".repeat(13_000_000);
     let turn = format!("{{\"speaker\":\"A\",\"dia_id\":\"D1:1\",\"text\":\"{words}\"}}");
     check_largest("turn.json", format!("[{{\"conversation\":{{\"session_1\":[{turn}]}}}}]").as_bytes());
@@ -134,6 +158,47 @@ fn html() {
     // Each option would be copied into the selected content, if that were implemented.
     let select = format!("<select><button><selectedcontent></button>{}", "<option>x</option>".repeat(1_000_000));
     check("options.html", select.as_bytes(), limit, GIB);
+    let names: Vec<String> = (0..60).map(|id| format!(" a{id}")).collect();
+    let attributes = format!("<p{}>", names.concat()).repeat(100_000);
+    check("attributes.html", attributes.as_bytes(), Limit::HtmlAttributes(2_000_000), MOST);
+    let row = ["<table><tr>", &"<td>x".repeat(400_000)].concat();
+    check("cells.html", row.as_bytes(), Limit::Columns(16_384), MOST);
+}
+
+/// An e-mail of these HTML pages.
+fn html_mail(pages: &[&str]) -> String {
+    let parts: Vec<String> = pages.iter().map(|page| format!("--b\nContent-Type: text/html\n\n{page}\n")).collect();
+    format!("Subject: x\nContent-Type: multipart/mixed; boundary=b\n\n{}--b--\n", parts.concat())
+}
+
+/// A conversation of this many messages, each an answer to the one before.
+fn chatgpt(messages: usize) -> String {
+    let message = r#"{"author":{"role":"user"},"content":{"content_type":"text","parts":["a"]}}"#;
+    let node = |i| format!("\"{i}\":{{\"message\":{message},\"parent\":\"{}\"}},", i - 1);
+    let nodes: Vec<String> = (1..messages).map(node).collect();
+    format!("[{{\"current_node\":\"{}\",\"mapping\":{{{}\"0\":{{}}}}}}]", messages - 1, nodes.concat())
+}
+
+fn chats() {
+    // Each message is a session with a header.
+    let days: Vec<String> =
+        (0..500_000).map(|i| format!("{:02}.05.24, 10:02 - A: {i}{}\n", i % 2 + 1, " and so on".repeat(10))).collect();
+    check("days_chat.txt", days.concat().as_bytes(), TEXT, MOST);
+    drop(days);
+    // A mention is much shorter than the user's name, as is the id of a speaker.
+    let mentions = format!("[{{\"ts\":\"1\",\"text\":\"{}\"}}]", "<@U>".repeat(16_000_000));
+    check("channel/2024-05-01.json", mentions.as_bytes(), TEXT, MOST);
+    let speakers = vec!["{\"ts\":\"1\",\"text\":\"x\",\"user\":\"U\"}"; 400_000].join(",");
+    check("channel/2024-05-02.json", format!("[{speakers}]").as_bytes(), TEXT, MOST);
+    let turns = vec![r#"{"role":"u","content":"x"}"#; 400_000].join(",");
+    let chat = format!("{{\"messages\":[{turns}]}}\n");
+    check("turns.jsonl", chat.repeat(5).as_bytes(), Limit::Records(500_000), MOST);
+}
+
+fn notebooks() {
+    // The fence around it is longer.
+    let cell = format!("{{\"cell_type\":\"code\",\"source\":\"{}\"}}", "`".repeat(60_000_000));
+    check("fence.ipynb", format!("{{\"cells\":[{cell}]}}").as_bytes(), TEXT, MOST);
 }
 
 fn tables() {
@@ -157,6 +222,12 @@ fn rtf() {
 }
 
 fn mail() {
+    let list = ["<ul>".repeat(500), "<li>x".repeat(490_000)].concat();
+    let words = format!("--b\nContent-Type: text/plain\n\n{}\n--b\n", "word ".repeat(9_000_000));
+    let mail = html_mail(&vec![list.as_str(); 5]).replacen("--b\n", &words, 1);
+    check("html.eml", mail.as_bytes(), TEXT, MOST);
+    drop((mail, words));
+    check("small.mbox", "From x\nTo: a\n\n".repeat(5_000_000).as_bytes(), Limit::Records(500_000), MOST);
     let nested = "Content-Type: message/rfc822\n\n".repeat(1_000_000);
     check("nested.eml", nested.as_bytes(), Limit::Nesting(512), GIB / 4);
     check("lines.eml", "a:\n".repeat(10_000_000).as_bytes(), Limit::MailLines(2_000_000), GIB / 4);

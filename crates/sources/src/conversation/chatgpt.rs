@@ -22,17 +22,18 @@ pub(super) fn sources(path: &str, conversations: &[Record<'_>]) -> Result<Vec<So
 fn branch(conversation: &Record<'_>) -> Result<Vec<Said>, Cause> {
     let mapping = conversation.object("mapping")?;
     let mut next = conversation.label("current_node")?;
-    let (mut nodes, mut seen) = (Vec::new(), HashSet::new());
+    let (mut ids, mut seen) = (Vec::new(), HashSet::new());
     while let Some(id) = next {
         if !seen.insert(id.clone()) {
             return Err(conversation.fault("mapping", "has a message that answers itself"));
         }
-        let node = mapping.object(&id)?;
-        next = node.label("parent")?;
-        nodes.push(node);
+        next = mapping.object(&id)?.label("parent")?;
+        ids.push(id);
     }
+    drop(seen);
     let mut said = Vec::new();
-    for node in nodes.into_iter().rev() {
+    for id in ids.into_iter().rev() {
+        let node = mapping.object(&id)?;
         if !node.has_object("message") {
             continue;
         }

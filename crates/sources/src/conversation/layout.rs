@@ -3,10 +3,9 @@
 //! The layout is the page of GAM on `LoCoMo`, byte for byte: `=== SESSION 0 - Dialogue Time(available to answer
 //! questions): DATE ===`, a blank line, then `Ann (D1:1): Hello.` a turn.
 
-use std::fmt::Write;
-
+use crate::limit::{RECORDS, TEXT_BYTES, check_text};
 use crate::records::{Ids, Record};
-use crate::{Cause, Kind, Section, Source, Turn};
+use crate::{Cause, Kind, Limit, Section, Source, Turn};
 
 /// One session of a conversation.
 pub(crate) struct Session {
@@ -15,6 +14,18 @@ pub(crate) struct Session {
     pub title: Option<String>,
     pub time: Option<String>,
     pub said: Vec<Said>,
+}
+
+impl Session {
+    /// At least the length of the session's text.
+    fn max_bytes(&self) -> usize {
+        let label = |label: &Option<String>| label.as_ref().map_or(0, String::len);
+        let said = self
+            .said
+            .iter()
+            .map(|said| said.speaker.len() + said.id.len() + said.text.len() + label(&said.time) + "\n (, ): ".len());
+        "\n\n".len() + header(self).len() + said.sum::<usize>()
+    }
 }
 
 /// One turn, before it has a span in the text.
@@ -32,16 +43,20 @@ pub(crate) type Chat = (Option<String>, Option<String>, Vec<Session>);
 /// of several. Empty conversations, which exports have, are left out.
 ///
 /// # Errors
-/// [`Cause::NoText`] when all are empty; those of `read`.
+/// [`Cause::NoText`] when all are empty; [`Limit::Records`] for the turns of all; those of `read`.
 pub(crate) fn laid_out_all(
     path: &str,
     records: &[Record<'_>],
     read: impl Fn(&Record<'_>) -> Result<Chat, Cause>,
 ) -> Result<Vec<Source>, Cause> {
     let mut ids = Ids::default();
-    let mut sources = Vec::new();
+    let (mut sources, mut turns) = (Vec::new(), 0);
     for (i, record) in records.iter().enumerate() {
         let (id, title, sessions) = read(record)?;
+        turns += sessions.iter().map(|session| session.said.len()).sum::<usize>();
+        if turns > RECORDS {
+            return Err(Limit::Records(RECORDS).into());
+        }
         let id = id.or((records.len() > 1).then(|| (i + 1).to_string()));
         let path = id.as_ref().map_or(path.to_owned(), |id| format!("{path}#{id}"));
         ids.take(&id.unwrap_or_default(), record, "id")?;
@@ -57,12 +72,12 @@ pub(crate) fn laid_out_all(
 pub(crate) fn by_day(turns: Vec<(String, Said)>) -> Vec<Session> {
     let mut sessions: Vec<Session> = Vec::new();
     for (day, said) in turns {
-        if sessions.last().is_none_or(|session| session.title.as_ref() != Some(&day)) {
-            let (number, time) = (sessions.len(), Some(day.clone()));
-            sessions.push(Session { number, title: Some(day), time, said: Vec::new() });
-        }
-        if let Some(session) = sessions.last_mut() {
-            session.said.push(said);
+        match sessions.last_mut() {
+            Some(session) if session.title.as_ref() == Some(&day) => session.said.push(said),
+            _ => {
+                let (number, time) = (sessions.len(), Some(day.clone()));
+                sessions.push(Session { number, title: Some(day), time, said: vec![said] });
+            }
         }
     }
     sessions
@@ -71,30 +86,33 @@ pub(crate) fn by_day(turns: Vec<(String, Said)>) -> Vec<Session> {
 /// The sessions as one text.
 ///
 /// # Errors
-/// [`Cause::NoText`] when all turns are blank.
+/// [`Cause::NoText`] when all turns are blank, [`Limit::TextBytes`].
 pub(crate) fn laid_out(path: &str, kind: Kind, title: Option<String>, sessions: Vec<Session>) -> Result<Source, Cause> {
     if sessions.iter().flat_map(|session| &session.said).all(|said| said.text.trim().is_empty()) {
         return Err(Cause::NoText);
     }
-    let mut text = String::new();
-    let mut sections = Vec::new();
+    let bytes: usize = sessions.iter().map(Session::max_bytes).sum();
+    // A text that grows is copied, and has twice the memory meanwhile.
+    let mut text = String::with_capacity(bytes.min(TEXT_BYTES));
+    let mut sections = Vec::with_capacity(sessions.len());
     for session in sessions {
         if !text.is_empty() {
             text.push_str("\n\n");
         }
-        sections.push(lay_out(session, &mut text));
+        sections.push(lay_out(session, &mut text)?);
     }
     Ok(Source { path: path.to_owned(), kind, title, text, encoding: None, sections })
 }
 
-fn lay_out(session: Session, text: &mut String) -> Section {
+fn lay_out(session: Session, text: &mut String) -> Result<Section, Limit> {
     let start = text.len();
     text.push_str(&header(&session));
-    let mut turns = Vec::new();
+    let mut turns = Vec::with_capacity(session.said.len());
     for said in session.said {
         text.push('\n');
         let start = text.len();
-        text.push_str(&line(&said, session.time.as_deref()));
+        write_line(&said, session.time.as_deref(), text);
+        check_text(text.len())?;
         turns.push(Turn { span: start..text.len(), id: said.id, speaker: said.speaker, time: said.time });
     }
     // A session ends with its last word, as GAM's pages do, without the white space that follows in the file.
@@ -102,7 +120,7 @@ fn lay_out(session: Session, text: &mut String) -> Section {
     for turn in &mut turns {
         turn.span.end = turn.span.end.min(text.len());
     }
-    Section { span: start..text.len(), title: session.title, time: session.time, turns }
+    Ok(Section { span: start..text.len(), title: session.title, time: session.time, turns })
 }
 
 fn header(session: &Session) -> String {
@@ -113,11 +131,11 @@ fn header(session: &Session) -> String {
     }
 }
 
-fn line(said: &Said, session_time: Option<&str>) -> String {
+fn write_line(said: &Said, session_time: Option<&str>, page: &mut String) {
     let Said { id, speaker, text, time } = said;
-    let mut line = format!("{speaker} ({id}");
+    page.extend([speaker, " (", id]);
     if let Some(time) = time.as_deref().filter(|time| Some(*time) != session_time) {
-        let _ = write!(line, ", {time}");
+        page.extend([", ", time]);
     }
-    line + "): " + text
+    page.extend(["): ", text]);
 }

@@ -105,6 +105,10 @@ fn split_time(line: &str) -> Option<(&str, &str)> {
 
 /// Whether a text is a date and a time: `12/05/2024, 10:02:33 AM`.
 fn is_time(text: &str) -> bool {
+    const MAX_BYTES: usize = 64;
+    if text.len() > MAX_BYTES {
+        return false;
+    }
     let Some((date, time)) = text.split_once([',', ' ']) else { return false };
     let time = time.trim_start();
     let numbers: Vec<&str> = date.trim_end_matches('.').split(['/', '.', '-']).collect();
@@ -126,6 +130,8 @@ mod tests {
         check("5/12/24, 10:02\u{202f}PM - x", Some(("5/12/24, 10:02\u{202f}PM", "x")));
         check("12.05.24 - a date", None);
         check("[sic] 1 - 2", None);
+        // The header of each day repeats its date.
+        check(&format!("1.1.{}, 10:02 - Ann: Hi", "1".repeat(64)), None);
         check("1.2.3, 4 - x", None);
         check("", None);
     }

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use sources::{Kind, ReadOptions, Source, read};
+use sources::{Kind, ReadOptions, SlackUsers, Source, read};
 
 use crate::{complaint, read_bytes, read_one};
 
@@ -112,12 +112,38 @@ fn slacks_days_name_their_channel_and_users() {
         {"type": "message", "user": "U2", "user_profile": {"real_name": "", "display_name": "bo"}, "ts": "1714557800.1", "text": "", "files": [{"name": "a.pdf"}]},
         {"type": "message", "subtype": "bot_message", "username": "ci", "ts": "1714557900.1", "text": "Done"}]"#;
     fs::write(&day, messages).unwrap();
-    let sources = read(&day, &ReadOptions::default()).unwrap();
+    let slack_users = SlackUsers::below(&[folder.path().to_owned()]);
+    let sources = read(&day, &ReadOptions { slack_users, ..ReadOptions::default() }).unwrap();
     crate::check_spans(&sources[0]);
     let text = "=== SESSION 0 - Dialogue Time(available to answer questions): 2024-05-01 ===\n\n\
         Ann A. (1, 2024-05-01 10:02 UTC): Ask @Ann A. & @U2\nbo (2, 2024-05-01 10:03 UTC): \n[file: a.pdf]\n\
         ci (3, 2024-05-01 10:05 UTC): Done";
     assert_eq!(shown(&sources), [("2024-05-01.json".to_owned(), Some("lamps"), text)]);
+}
+
+#[test]
+fn slacks_users_are_read_once_and_only_below_the_named_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let channel = folder.path().join("lamps");
+    fs::create_dir(&channel).unwrap();
+    let users = format!(r#"[{{"id": "U1", "name": "ann"}}, {{"id": "U2", "name": "{}"}}]"#, "b".repeat(513));
+    fs::write(folder.path().join("users.json"), users).unwrap();
+    let day = channel.join("2024-05-01.json");
+    fs::write(&day, r#"[{"user": "U1", "ts": "1714557753.0", "text": "Ask <@U2>"}]"#).unwrap();
+    let said = |slack_users: &SlackUsers| {
+        let options = ReadOptions { slack_users: slack_users.clone(), ..ReadOptions::default() };
+        let text = read(&day, &options).unwrap().remove(0).text;
+        text.lines().last().unwrap().to_owned()
+    };
+    let time = "2024-05-01 10:02 UTC";
+    for outside in [vec![channel.clone()], vec![day.clone()], vec![folder.path().join("users.json")], vec![]] {
+        assert_eq!(said(&SlackUsers::below(&outside)), format!("U1 (1, {time}): Ask @U2"), "{outside:?}");
+    }
+    // A name that is too long is none.
+    let users = SlackUsers::below(&[channel.clone(), folder.path().to_owned()]);
+    assert_eq!(said(&users), format!("ann (1, {time}): Ask @U2"));
+    fs::remove_file(folder.path().join("users.json")).unwrap();
+    assert_eq!(said(&users), format!("ann (1, {time}): Ask @U2"));
 }
 
 #[test]

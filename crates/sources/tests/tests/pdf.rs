@@ -83,13 +83,49 @@ fn the_child_process_gives_pages_or_a_reason() {
     check("yes | head -c 1000000 | tr -d y | tr '\\n' x", &Ok(&[&format!("page 1: {}", "x".repeat(500_000))]));
 }
 
-#[test]
-fn the_real_child_gives_what_reading_in_process_gives() {
+/// The program of this package that reads a PDF, if it was built.
+fn real_program() -> Option<PathBuf> {
     let test = std::env::current_exe().unwrap();
     let program = test.parent().unwrap().with_file_name("examples").join("print_pdf_text");
     if !program.with_extension(std::env::consts::EXE_EXTENSION).exists() {
-        return eprintln!("skipped: {} is missing; build the examples", program.display());
+        eprintln!("skipped: {} is missing; build the examples", program.display());
+        return None;
     }
+    Some(program)
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn the_real_child_ends_with_its_parent() {
+    use std::io::Read;
+    use std::process::{Command, Stdio};
+    use std::sync::mpsc;
+    use std::thread;
+
+    let Some(program) = real_program() else { return };
+    // The child reads a pipe to its end, and this test keeps it open.
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("a.pdf");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let mut parent = Command::new("sh")
+        .args(["-c", r#""$0" "$1" & wait"#])
+        .args([program.as_os_str(), pipe.as_os_str()])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut output = parent.stdout.take().unwrap();
+    let _writer = fs::OpenOptions::new().write(true).open(&pipe).unwrap();
+    parent.kill().unwrap();
+    parent.wait().unwrap();
+    // The child has the other end of the output.
+    let (ended, end) = mpsc::channel();
+    thread::spawn(move || ended.send(output.read_to_end(&mut Vec::new())));
+    end.recv_timeout(Duration::from_mins(1)).expect("the child outlives its parent").unwrap();
+}
+
+#[test]
+fn the_real_child_gives_what_reading_in_process_gives() {
+    let Some(program) = real_program() else { return };
     let through_child = ReadOptions { pdf_child: Some(no_args(program)), ..ReadOptions::default() };
     for name in ["letter.pdf", "no_printing.pdf", "scan.pdf", "locked.pdf", "not_a.pdf", "no_page_size.pdf"] {
         let [in_process, in_child] = [ReadOptions::default(), through_child.clone()]
