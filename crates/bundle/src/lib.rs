@@ -14,6 +14,7 @@ mod error;
 mod mark;
 mod writer;
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -41,6 +42,8 @@ pub struct Bundle {
     end: u64,
     /// Whether each file has been found to be what was bundled.
     sound: Vec<OnceLock<bool>>,
+    /// The files that stay in memory, by where they start.
+    resident: Mutex<HashMap<u64, &'static [u8]>>,
 }
 
 /// The table of contents.
@@ -100,7 +103,7 @@ impl Bundle {
             return Err(altered("its table of contents"));
         }
         let sound = contents.files.iter().map(|_| OnceLock::new()).collect();
-        Ok(Bundle { path: path.to_owned(), contents, end, sound })
+        Ok(Bundle { path: path.to_owned(), contents, end, sound, resident: Mutex::default() })
     }
 
     /// Opens the bundle of this program; `None` if the program is not one.
@@ -174,6 +177,21 @@ impl Bundle {
         let len = usize::try_from(entry.bytes).map_err(|_| io(std::io::ErrorKind::OutOfMemory.into()))?;
         let bytes = File::open(&self.path).and_then(|mut file| read_at(&mut file, entry.offset, len)).map_err(io)?;
         self.check(entry, &bytes)?;
+        Ok(bytes)
+    }
+
+    /// Reads a file into memory and checks it, the first time only: it stays there until the process ends.
+    ///
+    /// # Errors
+    /// As [`Bundle::read`].
+    pub fn resident(&self, entry: &Entry) -> Result<&'static [u8]> {
+        // Held while the file is read, so that concurrent callers do not read it twice.
+        let mut resident = self.resident.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(bytes) = resident.get(&entry.offset) {
+            return Ok(bytes);
+        }
+        let bytes: &'static [u8] = Box::leak(self.read(entry)?.into_boxed_slice());
+        resident.insert(entry.offset, bytes);
         Ok(bytes)
     }
 

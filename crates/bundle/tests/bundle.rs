@@ -27,6 +27,9 @@ fn files_are_found_by_name_and_start_at_pages() {
     assert!(bundle.contents().files.iter().all(|entry| entry.offset.is_multiple_of(64 << 10)));
     assert_eq!(bundle.read(bundle.find("models/one").unwrap()).unwrap(), b"first");
     assert_eq!(bundle.below("models/deep/").count(), 1);
+    let resident = || bundle.resident(bundle.find("models/one").unwrap()).unwrap();
+    assert_eq!(resident(), b"first");
+    assert!(std::ptr::eq(resident(), resident()), "it is in memory once");
     assert_eq!(bundle.find("models/one").unwrap().licence, "Apache-2.0");
     assert_eq!(bundle.contents().defaults, [("model".to_owned(), vec!["one".to_owned()])]);
     let own = fs::read(std::env::current_exe().unwrap()).unwrap();

@@ -1,4 +1,4 @@
-//! Corpora in a bundle: backups named `corpora/<name>.sqlite`, read into memory and never changed.
+//! Corpora in a bundle: backups named `corpora/<name>.sqlite`, each read into memory once and never changed.
 
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ impl Bundled {
     pub fn open(&self, name: &CorpusName) -> Result<Option<Corpus>> {
         let Some(entry) = self.0.find(&bundled_name(name)) else { return Ok(None) };
         let path = self.0.path().join(&entry.name);
-        let database = Database::open_in_memory(&path, &self.0.read(entry).map_err(Error::Bundle)?)?;
+        let database = Database::open_in_memory(&path, self.0.resident(entry).map_err(Error::Bundle)?)?;
         Corpus::new(name.clone(), path.with_extension(""), database, None, None).map(Some)
     }
 

@@ -27,11 +27,12 @@ impl Corpus {
         self.cache().join(name)
     }
 
-    /// Deletes all derived files if documents have changed since the corpus was opened: they may contain words of texts
-    /// that have been removed.
+    /// Deletes the cache, what was trained on the documents, and the backups of older versions if a document was added,
+    /// replaced or removed since this reader opened the corpus: what it has cached may contain words of a text that has
+    /// been removed. A [`Writer`] sees its own changes, so it deletes nothing here.
     ///
-    /// Errors of reading the database; I/O errors.
-    /// As reading the database; those of the disk.
+    /// # Errors
+    /// Errors of the database; I/O errors.
     pub fn clear_outdated_cache(&self) -> Result<()> {
         let documents = |database: &Database| {
             let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));

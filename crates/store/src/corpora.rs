@@ -9,11 +9,13 @@ use std::sync::Arc;
 use bundle::Bundle;
 
 use crate::bundled::Bundled;
+use crate::corpus::folder_bytes;
 use crate::counts::counts_of;
 use crate::database::{DATABASE_FILE, Database, Origin};
+use crate::derived_files::complete_removal;
 use crate::lock::Lock;
 use crate::repair::{self, Repaired};
-use crate::shared::{self, Hold, Relation, Sharing};
+use crate::shared::{self, Copy, Head, Hold, Relation, Sharing};
 use crate::{Corpus, CorpusName, Counts, Error, Postgres, Result, Writer, private, title};
 
 /// Prefix of folders that are being removed; no corpus name begins with it.
@@ -123,8 +125,9 @@ impl Corpora {
         self.create_with(name, None, |path| stored.database.copy(path, shared::forget_sharing))
     }
 
-    /// Makes a damaged corpus sound with all that can be read of it; there must be no readers. The damaged file is kept
-    /// beside it as `memory.damaged.sqlite`. The copy of a shared corpus is fetched anew.
+    /// Makes a damaged corpus sound with all that can be read of it; there must be no readers. The copy of a shared corpus
+    /// is fetched anew instead. The damaged file is kept beside it as `memory.damaged.sqlite`, until a document is removed
+    /// or replaced.
     ///
     /// # Errors
     /// [`Error::CorpusBusy`]; [`Error::NotACorpus`] and [`Error::Damaged`] when nothing can be read.
@@ -137,13 +140,16 @@ impl Corpora {
         if damaged.verify().is_ok() {
             return Ok(Repaired::Sound);
         }
-        if let Some(sharing) = &self.sharing
-            && sharing.has(&name)?
-        {
-            drop(damaged);
-            shared::discard(&folder).map_err(|source| Error::io(&folder, source))?;
-            sharing.writing(&name, &folder, &sharing.hold(&name)?)?;
-            return Ok(Repaired::Fetched);
+        if let Some(sharing) = &self.sharing {
+            let _hold = sharing.hold(&name)?;
+            // A file that is no copy of the corpus there is repaired by itself.
+            let is_of =
+                |head: &Head| Copy::of(&damaged.database).map(|copy| copy.is_some_and(|copy| copy.id == head.id));
+            if let Some(head) = sharing.head(&name, None)?
+                && is_of(&head).unwrap_or(true)
+            {
+                return repair::fetch(&damaged, |new| sharing.fetch_whole(&head, new));
+            }
         }
         repair::repair(&damaged)
     }
@@ -237,6 +243,8 @@ impl Corpora {
     }
 
     fn writer(&self, name: CorpusName, folder: PathBuf, lock: Lock, hold: Option<Arc<Hold>>) -> Result<Writer> {
+        complete_removal(&folder)?;
+        private::sweep(&folder).map_err(|source| Error::io(&folder, source))?;
         if let (Some(sharing), Some(hold)) = (&self.sharing, &hold) {
             sharing.writing(&name, &folder, hold)?.ok_or_else(|| self.unknown(&name))?;
         }
@@ -305,8 +313,7 @@ impl Corpora {
                     Database::open_to_read(&folder.join(DATABASE_FILE)).and_then(|database| counts_of(&database))
                 }
             };
-            let title = title::read(&folder).ok().flatten().unwrap_or_else(|| name.to_string());
-            listings.push(Listing { name, title, bytes: folder_bytes(&folder), counts });
+            listings.push(Listing { title: title::shown(&folder, &name), name, bytes: folder_bytes(&folder), counts });
         }
         listings.extend(there.into_iter().map(|(name, counts)| {
             let title = name.to_string();
@@ -391,13 +398,4 @@ fn delete_folder(folder: &Path) -> Result<()> {
         Err(source) if source.kind() != io::ErrorKind::NotFound => Err(Error::io(folder, source)),
         _ => Ok(()),
     }
-}
-
-fn folder_bytes(folder: &Path) -> u64 {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let bytes = |entry: fs::DirEntry| match entry.metadata() {
-        Ok(metadata) if metadata.is_dir() => folder_bytes(&entry.path()),
-        metadata => metadata.map_or(0, |metadata| metadata.len()),
-    };
-    entries.map(bytes).sum()
 }

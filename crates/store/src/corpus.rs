@@ -2,6 +2,7 @@
 //! operate on: document.rs, cut.rs, passage.rs, note.rs, derived.rs, vector.rs, verify.rs.
 
 use std::fmt;
+use std::fs;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use crate::database::Database;
 use crate::derived_files::trained;
 use crate::lock::Lock;
 use crate::shared::{Copy, Hold, Tables};
-use crate::{CorpusName, Error, Result, schema};
+use crate::{CorpusName, Error, Result, schema, title};
 
 /// A corpus that is open for reading.
 pub struct Corpus {
@@ -46,6 +47,23 @@ impl Corpus {
     /// The name under which it was opened.
     pub fn name(&self) -> &CorpusName {
         &self.name
+    }
+
+    /// Its title, or its name if it has none.
+    pub fn title(&self) -> String {
+        title::shown(&self.folder, &self.name)
+    }
+
+    /// The size of all its files in this folder, in bytes; of a corpus in a bundle, of its file there.
+    ///
+    /// # Errors
+    /// Errors of reading the database.
+    pub fn bytes(&self) -> Result<u64> {
+        if self.folder.exists() {
+            return Ok(folder_bytes(&self.folder));
+        }
+        let size = "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size";
+        self.database.number(size).map(i64::cast_unsigned)
     }
 
     pub(crate) fn folder(&self) -> &Path {
@@ -96,6 +114,16 @@ impl Writer {
     pub(crate) fn new(corpus: Corpus) -> Self {
         Self(corpus)
     }
+}
+
+/// The size of all files in a folder and below it.
+pub(crate) fn folder_bytes(folder: &Path) -> u64 {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let bytes = |entry: fs::DirEntry| match entry.metadata() {
+        Ok(metadata) if metadata.is_dir() => folder_bytes(&entry.path()),
+        metadata => metadata.map_or(0, |metadata| metadata.len()),
+    };
+    entries.map(bytes).sum()
 }
 
 impl fmt::Debug for Corpus {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OptionalExtension, Params, Row, ffi};
 
-pub(crate) use opening::{beside, delete_earlier};
+pub(crate) use opening::beside;
 
 use crate::{Error, Result};
 

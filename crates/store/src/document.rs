@@ -2,14 +2,15 @@
 
 use std::borrow::Cow;
 use std::io;
+use std::time::Duration;
 
 use rusqlite::{Row, params};
 
 use crate::cut::Cut;
-use crate::derived_files::clear;
+use crate::derived_files::Removal;
 use crate::lock::Lock;
 use crate::text::{self, Positions, Text, TextDigest};
-use crate::{Corpus, Digest, DocId, Error, NewPassage, Result, Writer};
+use crate::{Corpus, Digest, DocId, Error, NewPassage, Result, Writer, private};
 
 /// The longest text of a document, as positions have 32 bits.
 const TEXT_LIMIT_BYTES: usize = u32::MAX as usize;
@@ -173,10 +174,11 @@ impl Writer {
         let mut positions = Positions::new(new.passages.iter().map(|passage| passage.bytes.clone()));
         let digest = new.digest(|piece| positions.add(piece))?;
         let cut = Cut::of(new.path, &positions, new.passages)?;
+        let mut removal = None;
         let done = self.database.transact(|| match self.document_at(new.path)? {
             None => Ok((self.insert_document(new, digest, &cut)?, Change::Added)),
             Some(old) if old.digest != digest => {
-                clear(self.folder())?;
+                removal = Some(Removal::begin(self.folder())?);
                 self.forget_vectors(old.id)?;
                 self.delete_document(old.id)?;
                 Ok((self.insert_document(new, digest, &cut)?, Change::Replaced))
@@ -186,10 +188,7 @@ impl Writer {
                 Ok((old.id, if changed { Change::Recut } else { Change::Unchanged }))
             }
         })?;
-        if done.1 == Change::Replaced {
-            // A reader of the previous state may have derived a file from the old text since.
-            clear(self.folder())?;
-        }
+        removal.map_or(Ok(()), Removal::finish)?;
         Ok(done)
     }
 
@@ -203,8 +202,11 @@ impl Writer {
         let _alone_here = Lock::without_readers(self.folder(), self.name())?;
         let _alone = self.tables.as_ref().map(|tables| tables.hold.alone()).transpose()?;
         self.delete_graphs()?;
-        clear(self.folder())?;
+        let removal = Removal::begin(self.folder())?;
         self.database.transact(|| self.delete_document(id))?;
+        removal.finish()?;
+        // There are no readers that could be writing one.
+        private::sweep_older(self.folder(), Duration::ZERO).map_err(|source| Error::io(self.folder(), source))?;
         self.database.empty_log()
     }
 

@@ -123,13 +123,17 @@ impl Corpus {
     /// # Errors
     /// Errors of reading the database.
     pub fn text_range(&self, id: DocId, bytes: &Range<usize>) -> Result<Option<String>> {
-        if !self.database.has_chunks() {
-            let start = u32::try_from(bytes.start).unwrap_or(u32::MAX);
-            let text = self.database.slice("document", "text", id.0, start, bytes.len())?;
-            return Ok(String::from_utf8(text).ok());
-        }
         if bytes.is_empty() {
             return Ok(Some(String::new()));
+        }
+        if !self.database.has_chunks() {
+            // A text has fewer than 2^32 bytes.
+            let Ok(start) = u32::try_from(bytes.start) else { return Ok(None) };
+            if bytes.end > self.text_bytes(id)? {
+                return Ok(None);
+            }
+            let text = self.database.slice("document", "text", id.0, start, bytes.len())?;
+            return Ok(String::from_utf8(text).ok());
         }
         let chunks = self.database.rows(
             "SELECT start_byte, text FROM document_text WHERE document = ?1 AND start_byte < ?3 AND start_byte >=

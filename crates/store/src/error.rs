@@ -117,7 +117,7 @@ pub enum VectorProblem {
 
 impl Error {
     /// Converts an I/O error on `path`.
-    pub(crate) fn io(path: &Path, source: io::Error) -> Self {
+    pub fn io(path: &Path, source: io::Error) -> Self {
         let path = path.to_path_buf();
         match source.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::DiskFull { path, source: source.into() },

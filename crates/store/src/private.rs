@@ -4,7 +4,13 @@
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// A temporary file that has not been written to for this long belongs to a process that was killed.
+const ABANDONED: Duration = Duration::from_hours(1);
 
 /// Permissions of all users except the owner.
 #[cfg(unix)]
@@ -66,20 +72,74 @@ pub fn write(path: &Path, content: impl AsRef<[u8]>) -> io::Result<()> {
 }
 
 /// Writes a file for the owner only in place of an existing one: there is the old content or the new, also after a full
-/// disk, a kill or a power failure.
+/// disk, a kill, a power failure or with concurrent callers, of which the last one wins.
 ///
 /// # Errors
 /// Errors of the file system; the old content is there then, unless only synchronising the folder failed.
 pub fn replace(path: &Path, content: impl AsRef<[u8]>) -> io::Result<()> {
-    let aside = path.with_extension("new");
-    let write = || {
-        let mut file = create(&aside)?;
+    let (aside, mut file) = temporary(path)?;
+    let mut write = || {
         io::Write::write_all(&mut file, content.as_ref())?;
         file.sync_all()?;
         fs::rename(&aside, path)
     };
     write().inspect_err(|_| drop(fs::remove_file(&aside)))?;
     sync_name(path)
+}
+
+/// Creates a temporary file beside `path` that no other thread or process uses: `{name}.{process}-{number}.new`.
+fn temporary(path: &Path) -> io::Result<(PathBuf, File)> {
+    static WRITTEN: AtomicU64 = AtomicU64::new(0);
+    loop {
+        let mut aside = path.as_os_str().to_owned();
+        aside.push(format!(".{}-{}.new", process::id(), WRITTEN.fetch_add(1, Ordering::Relaxed)));
+        let aside = PathBuf::from(aside);
+        match creating().create_new(true).open(&aside) {
+            // Processes of different containers can have the same id.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            created => return Ok((aside, created?)),
+        }
+    }
+}
+
+fn is_temporary(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let number =
+        name.strip_suffix(".new").and_then(|name| name.rsplit_once('.')).and_then(|(_, id)| id.split_once('-'));
+    number.is_some_and(|(process, number)| process.parse::<u32>().is_ok() && number.parse::<u64>().is_ok())
+}
+
+/// Deletes the temporary files that killed processes have left in a folder and below it.
+///
+/// # Errors
+/// Errors of the file system.
+pub fn sweep(folder: &Path) -> io::Result<()> {
+    sweep_older(folder, ABANDONED)
+}
+
+/// The same for those that have not been written to for `age`.
+pub(crate) fn sweep_older(folder: &Path, age: Duration) -> io::Result<()> {
+    match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        entries => entries?.try_for_each(|entry| {
+            let entry = entry?;
+            match sweep_entry(&entry, age) {
+                // It was renamed or deleted after it was listed.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+                swept => swept,
+            }
+        }),
+    }
+}
+
+fn sweep_entry(entry: &fs::DirEntry, age: Duration) -> io::Result<()> {
+    let path = entry.path();
+    if entry.file_type()?.is_dir() {
+        return sweep_older(&path, age);
+    }
+    // The clock may have been set back since.
+    let is_left = || io::Result::Ok(entry.metadata()?.modified()?.elapsed().is_ok_and(|passed| passed >= age));
+    if is_temporary(&path) && (age.is_zero() || is_left()?) { fs::remove_file(path) } else { Ok(()) }
 }
 
 /// Removes the permissions of all users except the owner from a file or folder and all below it; does not follow links.
@@ -144,6 +204,8 @@ pub fn tighten_one(_: &Path) -> io::Result<()> {
 #[cfg(all(test, unix))]
 mod tests {
     use std::os::unix::fs::PermissionsExt;
+    use std::thread;
+    use std::time::SystemTime;
 
     use super::*;
 
@@ -157,9 +219,52 @@ mod tests {
         let read = |path: &Path| fs::read_to_string(path).expect("it is there");
         assert_eq!([read(&file), read(&other)], ["new", "old"], "the old content was not touched");
         assert_eq!(fs::metadata(&file).expect("it is there").permissions().mode() & 0o777, 0o600);
-        fs::create_dir(file.with_extension("new")).expect("it can be made");
-        replace(&file, "third").expect_err("a folder is where it would be written");
-        assert_eq!(read(&file), "new");
+        fs::create_dir(place.path().join("folder")).expect("it can be made");
+        replace(&place.path().join("folder"), "third").expect_err("a folder is in its place");
+        assert_eq!(left(place.path()), [] as [PathBuf; 0]);
+    }
+
+    /// The temporary files in a folder.
+    fn left(folder: &Path) -> Vec<PathBuf> {
+        let entries = fs::read_dir(folder).expect("it can be listed");
+        entries.map(|entry| entry.expect("it can be listed").path()).filter(|path| is_temporary(path)).collect()
+    }
+
+    #[test]
+    fn concurrent_replacements_leave_one_of_their_contents() {
+        let place = tempfile::tempdir().expect("the system has a folder for temporary files");
+        let file = place.path().join("names.json");
+        let contents = [1_usize, 2, 3, 4].map(|number| number.to_string().repeat(number * 10_000));
+        replace(&file, &contents[0]).expect("it can be written");
+        thread::scope(|scope| {
+            let file = &file;
+            let writers = contents.each_ref().map(|content| {
+                scope.spawn(move || (0..25).try_for_each(|_| replace(file, content)).expect("it can be written"))
+            });
+            while !writers.iter().all(thread::ScopedJoinHandle::is_finished) {
+                let read = fs::read_to_string(file).expect("it is always there");
+                assert!(contents.contains(&read), "{} bytes were read", read.len());
+            }
+        });
+        assert_eq!(left(place.path()), [] as [PathBuf; 0]);
+    }
+
+    #[test]
+    fn temporary_files_of_killed_processes_are_swept() {
+        let place = tempfile::tempdir().expect("the system has a folder for temporary files");
+        let deep = place.path().join("threads");
+        folder(&deep).expect("it can be made");
+        let old = SystemTime::now() - 2 * ABANDONED;
+        let [killed, other, kept] = ["x.json.7-0.new", "memory.new", "x.json"].map(|name| deep.join(name));
+        for path in [&killed, &other, &kept] {
+            let file = create(path).expect("it can be written");
+            file.set_modified(old).expect("it is ours");
+        }
+        let (young, _) = temporary(&deep.join("x.json")).expect("it can be made");
+        sweep(place.path()).expect("it is ours");
+        assert_eq!([&killed, &other, &kept, &young].map(|path| path.exists()), [false, true, true, true]);
+        sweep_older(place.path(), Duration::ZERO).expect("it is ours");
+        assert_eq!(left(&deep), [] as [PathBuf; 0]);
     }
 
     #[test]

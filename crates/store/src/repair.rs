@@ -11,8 +11,9 @@ use rusqlite::{Row, params, params_from_iter};
 
 use crate::database::{DATABASE_FILE, Database, beside};
 use crate::derived::vector_key;
+use crate::shared::changed_documents;
 use crate::text::{self, Positions};
-use crate::{Corpus, DerivedId, DocId, Error, PassageId, Result, private, vector};
+use crate::{Corpus, DerivedId, DocId, Document, Error, PassageId, Result, derived_files, private, vector};
 
 /// The result of repairing a corpus.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,7 +21,11 @@ pub enum Repaired {
     /// It was not damaged, and was not changed.
     Sound,
     /// The copy of a shared corpus was fetched anew.
-    Fetched,
+    Fetched {
+        /// The paths of documents that were added, changed or removed here without PostgreSQL, and are now as it has them;
+        /// `None` if that cannot be read.
+        unsent: Option<Vec<String>>,
+    },
     /// It is sound now, without this.
     Without(Loss),
 }
@@ -41,28 +46,67 @@ pub struct Loss {
 /// The file that a repair keeps.
 const KEPT: &str = "memory.damaged.sqlite";
 
+/// The names of the new file, and of files beside it, begin with this until it is complete.
+const UNFINISHED: &str = "memory.repaired.";
+
+/// Ids that are tried one by one; a larger last id is damaged.
+const MOST_IDS: i64 = 1 << 24;
+
 pub(crate) fn repair(damaged: &Corpus) -> Result<Repaired> {
-    let place = damaged.folder().join(DATABASE_FILE);
-    let aside = damaged.folder().join("memory.repaired.sqlite");
     let mut loss = Loss::default();
-    let saved = Database::create(&aside, |new| {
+    let fill = |new: &Database| {
         // Nothing relies on the new file before it is complete and closed, which writes everything to the disk.
         new.batch("PRAGMA synchronous = OFF;")?;
         Salvage { damaged, new, loss: &mut loss }.run()?;
         new.batch("PRAGMA synchronous = FULL;")
+    };
+    rebuild(damaged, fill, |_| Ok(()))?;
+    Ok(Repaired::Without(loss))
+}
+
+/// Puts what `fetch` copies from PostgreSQL in the place of a damaged copy.
+pub(crate) fn fetch(damaged: &Corpus, fetch: impl FnOnce(&Database) -> Result<()>) -> Result<Repaired> {
+    let unsent = rebuild(damaged, fetch, |new| {
+        let there = |known: &[Document], new: &[Document]| known.iter().all(|document| new.contains(document));
+        if !damaged.documents().is_ok_and(|known| new.documents().is_ok_and(|new| there(&known, &new))) {
+            derived_files::delete_made(damaged.folder())?;
+        }
+        Ok(unsent(damaged, new).ok())
     })?;
-    drop(saved);
-    let new = Corpus::new(
-        damaged.name().clone(),
-        damaged.folder().to_path_buf(),
-        Database::open_to_read(&aside)?,
-        None,
-        None,
-    )?;
+    Ok(Repaired::Fetched { unsent })
+}
+
+/// The paths of the documents with unsent changes in a damaged copy, which differ in the new one.
+fn unsent(damaged: &Corpus, new: &Corpus) -> Result<Vec<String>> {
+    let mut paths = Vec::new();
+    for id in changed_documents(&damaged.database)? {
+        match (damaged.document(id), new.document(id)) {
+            (Ok(here), Ok(there)) if here == there => {}
+            (Err(Error::UnknownDocument(_)), Err(Error::UnknownDocument(_))) => {}
+            (Ok(document), _) | (Err(_), Ok(document)) => paths.push(document.path),
+            (Err(error), Err(_)) => return Err(error),
+        }
+    }
+    Ok(paths)
+}
+
+/// Puts a new file in the place of the damaged one, once it is sound and was compared with it.
+fn rebuild<T>(
+    damaged: &Corpus,
+    fill: impl FnOnce(&Database) -> Result<()>,
+    compare: impl FnOnce(&Corpus) -> Result<T>,
+) -> Result<T> {
+    let (name, folder) = (damaged.name().clone(), damaged.folder().to_path_buf());
+    let (place, aside) = (folder.join(DATABASE_FILE), folder.join(format!("{UNFINISHED}sqlite")));
+    // Those of a repair that was killed.
+    derived_files::delete_named(&folder, UNFINISHED)?;
+    drop(Database::create(&aside, fill)?);
+    let new = Corpus::new(name, folder, Database::open_to_read(&aside)?, None, None)?;
     new.verify()?;
+    let compared = compare(&new)?;
     drop(new);
     replace(&place, &aside).map_err(|source| Error::io(&place, source))?;
-    Ok(Repaired::Without(loss))
+    Ok(compared)
 }
 
 /// Puts the new file in the place of the damaged one, which is kept with its log.
@@ -73,6 +117,9 @@ fn replace(place: &Path, new: &Path) -> std::io::Result<()> {
         if old.exists() {
             fs::copy(old, &kept)?;
             File::open(&kept)?.sync_all()?;
+        } else if kept.exists() {
+            // The log of a file that an earlier repair has kept.
+            fs::remove_file(&kept)?;
         }
     }
     private::sync_name(&kept)?;
@@ -115,15 +162,20 @@ impl Salvage<'_> {
         Ok(())
     }
 
-    /// The ids of a table's rows; where the table cannot be read through, all ids that were ever assigned.
-    fn ids(&self, table: &str) -> Result<Vec<i64>> {
+    /// The ids of a table's rows. Where the table cannot be read through, those in the index of its unique columns, which
+    /// has pages of its own; where that cannot either, all ids that were ever assigned.
+    fn ids(&self, table: &str) -> Result<Box<dyn Iterator<Item = i64>>> {
         let old = &self.damaged.database;
-        let read = old.rows(&format!("SELECT id FROM {table} NOT INDEXED ORDER BY id"), [], |row| row.get(0));
-        if read.is_ok() {
-            return read;
+        for source in ["NOT INDEXED".to_owned(), format!("INDEXED BY sqlite_autoindex_{table}_1")] {
+            if let Ok(ids) = old.rows(&format!("SELECT id FROM {table} {source} ORDER BY id"), [], |row| row.get(0)) {
+                return Ok(Box::new(ids.into_iter()));
+            }
         }
         let last = old.row("SELECT seq FROM sqlite_sequence WHERE name = ?", [table], |row| row.get::<_, i64>(0))?;
-        Ok((1..=last.unwrap_or_default()).collect())
+        match last.unwrap_or_default() {
+            last if last > MOST_IDS => Err(old.damaged(format!("the table {table} and its last id {last}"))),
+            last => Ok(Box::new(1..=last)),
+        }
     }
 
     /// Saves a document, or counts it as lost.

@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use crate::{Error, Result, private};
+use crate::{CorpusName, Error, Result, private};
 
 const TITLE_FILE: &str = "title";
 
@@ -26,6 +26,11 @@ pub(crate) fn read(folder: &Path) -> Result<Option<String>> {
         Err(source) if source.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(source) => Err(Error::io(&path, source)),
     }
+}
+
+/// The title of the corpus in a folder, or its name if it has none or its title cannot be read.
+pub(crate) fn shown(folder: &Path, name: &CorpusName) -> String {
+    read(folder).ok().flatten().unwrap_or_else(|| name.to_string())
 }
 
 /// Stores the title atomically, or deletes it.

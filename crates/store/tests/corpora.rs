@@ -1,6 +1,7 @@
 //! The folder of corpora: names, locks, lists, removal, read-only folders.
 
 use std::fs;
+use std::sync::Arc;
 use std::thread;
 
 use store::{Corpora, Counts, Error};
@@ -282,5 +283,29 @@ fn a_database_that_another_process_keeps_locked_is_told_from_a_broken_one() -> O
     assert!(matches!(outcome, Err(Error::Locked { .. })), "{outcome:?}");
     other.execute_batch("ROLLBACK")?;
     put_lines(&mut writer, "first", "one line\n")?;
+    Ok(())
+}
+
+#[test]
+fn a_corpus_of_a_bundle_is_read_once() -> Outcome {
+    let scratch = Scratch::new();
+    let (backup, path) = (scratch.file("backup.sqlite"), scratch.file("office"));
+    let mut writer = scratch.writer();
+    put_lines(&mut writer, "lamp.txt", "the lamp is lit\n")?;
+    writer.back_up(&backup)?;
+    let mut bundle = bundle::Writer::create(&path, "MIT")?;
+    bundle.add(&store::bundled_name(writer.name()), &backup, "")?;
+    let bundle = Arc::new(bundle.finish(Vec::new(), bundle::Readers::Owner)?);
+
+    let other = tempfile::tempdir()?;
+    let corpora = Corpora::new(other.path()).with_bundle(Some(bundle));
+    let expected = corpora.open("scratch")?.digest()?;
+    // What is read again now is gone.
+    fs::remove_file(&path)?;
+    let corpus = corpora.open("scratch")?;
+    assert_eq!(corpus.digest()?, expected);
+    assert_eq!((corpus.title(), corpus.bytes()?), ("scratch".to_owned(), fs::metadata(&backup)?.len()));
+    let listing = corpora.list()?.remove(0);
+    assert_eq!((listing.bytes, listing.counts?.documents), (corpus.bytes()?, 1));
     Ok(())
 }

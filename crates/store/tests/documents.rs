@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use rusqlite::Connection;
 use store::{Bm25, Change, DenseIndex, DocId, Error, IndexText, Layer, LexicalIndex, NewDocument, PassageId, Writer};
 
 use crate::scratch::{Outcome, Scratch, author, lines, put_lines, whole};
@@ -138,6 +139,50 @@ fn derived_files_go_when_a_document_goes_or_changes() -> Outcome {
     keep()?;
     reader.clear_outdated_cache()?;
     assert!(!file.exists() && !adapter.exists(), "a reader who came before the change derives nothing that stays");
+    Ok(())
+}
+
+#[test]
+fn derived_files_stay_when_a_deletion_fails() -> Outcome {
+    let scratch = Scratch::new();
+    let mut writer = scratch.writer();
+    let id = remember(&mut writer, "kept.txt", TEXT)?;
+    let files =
+        [writer.cache_file("prefixes.kv"), writer.trained().join("weights"), scratch.file("memory.schema2.sqlite")];
+    for file in &files {
+        fs::create_dir_all(file.parent().ok_or("it is in a folder")?)?;
+        fs::write(file, "words of a document")?;
+    }
+    let refuse = "CREATE TRIGGER refuse BEFORE DELETE ON document BEGIN SELECT RAISE(ABORT, 'refused'); END";
+    Connection::open(scratch.file("memory.sqlite"))?.execute_batch(refuse)?;
+    assert!(remember(&mut writer, "kept.txt", "something else\n").is_err());
+    assert!(files.iter().all(|file| file.exists()), "nothing was replaced");
+    assert!(writer.remove_document(id).is_err());
+    assert!(files.iter().all(|file| file.exists()), "nothing was removed");
+    assert!(!scratch.file(".removed").exists());
+    Connection::open(scratch.file("memory.sqlite"))?.execute_batch("DROP TRIGGER refuse")?;
+    writer.remove_document(id)?;
+    assert!(files.iter().all(|file| !file.exists()));
+    Ok(())
+}
+
+#[test]
+fn what_a_killed_process_has_left_goes_with_the_next_writer() -> Outcome {
+    let scratch = Scratch::new();
+    drop(scratch.writer());
+    let removed = scratch.file(".removed/trained/weights");
+    fs::create_dir_all(removed.parent().ok_or("it is in a folder")?)?;
+    fs::write(&removed, "words of a document")?;
+    let unfinished = scratch.file("questions.json.7-0.new");
+    fs::write(&unfinished, "words of a document")?;
+    scratch.corpora.open("scratch")?;
+    assert!(removed.exists() && unfinished.exists(), "a reader changes nothing");
+    let mut writer = scratch.corpora.open_writer("scratch")?;
+    assert!(!scratch.file(".removed").exists());
+    assert!(unfinished.exists(), "another process may be writing it");
+    let id = remember(&mut writer, "a.txt", TEXT)?;
+    writer.remove_document(id)?;
+    assert!(!unfinished.exists(), "there are no other processes");
     Ok(())
 }
 

@@ -73,7 +73,7 @@ const STEPS: [(&str, Step); 17] = [
             Ok(())
         }
         Repaired::Sound => Ok(()),
-        Repaired::Fetched => panic!("it is not shared"),
+        Repaired::Fetched { .. } => panic!("it is not shared"),
     }),
 ];
 

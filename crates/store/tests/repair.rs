@@ -1,8 +1,10 @@
 //! A damaged corpus is repaired: what can be read stays, what cannot is named.
 
 use std::fs;
+use std::path::Path;
 
-use store::{Bond, Digest, Layer, Loss, NewDerived, Repaired, Writer};
+use rusqlite::Connection;
+use store::{Bond, Digest, Error, Layer, Loss, NewDerived, Repaired, Writer};
 
 use crate::scratch::{Outcome, Scratch, author, put_lines, whole};
 
@@ -31,9 +33,9 @@ fn filled() -> store::Result<Scratch> {
     Ok(scratch)
 }
 
-fn flip(scratch: &Scratch, pattern: &[u8]) -> Outcome {
-    let path = scratch.file("memory.sqlite");
-    let mut bytes = fs::read(&path)?;
+/// Flips a bit of a pattern in a database.
+pub fn flip(path: &Path, pattern: &[u8]) -> Outcome {
+    let mut bytes = fs::read(path)?;
     let place = bytes.windows(pattern.len()).position(|at| at == pattern).ok_or("the pattern is in the file")?;
     bytes[place + pattern.len() / 2] ^= 1;
     Ok(fs::write(path, bytes)?)
@@ -51,7 +53,7 @@ fn a_sound_corpus_is_left_alone() -> Outcome {
 #[test]
 fn a_damaged_text_costs_its_document_only() -> Outcome {
     let scratch = filled()?;
-    flip(&scratch, b"line 7 of document 3")?;
+    flip(&scratch.file("memory.sqlite"), b"line 7 of document 3")?;
     let repaired = scratch.corpora.repair("scratch")?;
     let loss = Loss { documents: vec!["3.txt".to_owned()], derived: 40, ..Loss::default() };
     assert_eq!(repaired, Repaired::Without(loss));
@@ -75,12 +77,64 @@ fn a_damaged_vector_is_made_again() -> Outcome {
         corpus.vectors("tiny", page)?[0].vector.clone()
     };
     let bytes: Vec<u8> = vector.iter().flat_map(|number| number.to_le_bytes()).collect();
-    flip(&scratch, &bytes)?;
+    flip(&scratch.file("memory.sqlite"), &bytes)?;
     let repaired = scratch.corpora.repair("scratch")?;
     assert_eq!(repaired, Repaired::Without(Loss { vectors: 1, ..Loss::default() }));
     let corpus = scratch.corpora.open("scratch")?;
     corpus.verify()?;
     assert_eq!(corpus.without_vectors(Layer::Page, "tiny")?.len(), 1);
+    Ok(())
+}
+
+#[test]
+fn removed_texts_leave_the_files_of_repairs_too() -> Outcome {
+    let scratch = filled()?;
+    // A repair was killed, and an earlier one has kept a file with its log.
+    let stale = ["memory.repaired.sqlite", "memory.repaired.sqlite-wal", "memory.damaged.sqlite-wal"];
+    stale.iter().try_for_each(|name| fs::write(scratch.file(name), "words"))?;
+    flip(&scratch.file("memory.sqlite"), b"line 7 of document 3")?;
+    scratch.corpora.repair("scratch")?;
+    assert!(scratch.file("memory.damaged.sqlite").exists());
+    assert!(stale.iter().all(|name| fs::read(scratch.file(name)).unwrap_or_default() != b"words"));
+
+    let more = ["memory.repaired.sqlite", "memory.repaired.new-wal", "memory.damaged.sqlite-wal"];
+    more.iter().try_for_each(|name| fs::write(scratch.file(name), "words"))?;
+    let mut writer = scratch.corpora.open_writer("scratch")?;
+    let gone = writer.documents()?[0].id;
+    writer.remove_document(gone)?;
+    let names = fs::read_dir(scratch.file(""))?.map(|entry| Ok(entry?.file_name().into_string().unwrap_or_default()));
+    let names: Vec<String> = names.collect::<Result<_, std::io::Error>>()?;
+    let live = ["memory.sqlite", "memory.sqlite-wal", "memory.sqlite-shm"];
+    let copies = names.iter().filter(|name| name.starts_with("memory.") && !live.contains(&name.as_str()));
+    assert_eq!(copies.collect::<Vec<_>>(), [] as [&String; 0]);
+    Ok(writer.verify()?)
+}
+
+/// Fills the first page of a table or an index with nonsense.
+fn overwrite(scratch: &Scratch, what: &str) -> Outcome {
+    let path = scratch.file("memory.sqlite");
+    let root = "SELECT rootpage FROM sqlite_schema WHERE name = ?";
+    let page = Connection::open(&path)?.query_row(root, [what], |row| row.get::<_, u32>(0))? as usize;
+    let mut bytes = fs::read(&path)?;
+    bytes[(page - 1) * 4096..][..4096].fill(0xa5);
+    Ok(fs::write(path, bytes)?)
+}
+
+#[test]
+fn a_damaged_last_id_does_not_decide_how_much_is_tried() -> Outcome {
+    let scratch = filled()?;
+    let set = "UPDATE sqlite_sequence SET seq = 1 << 62 WHERE name = 'document'";
+    Connection::open(scratch.file("memory.sqlite"))?.execute(set, [])?;
+    overwrite(&scratch, "document")?;
+    let before = fs::read(scratch.file("memory.sqlite"))?;
+    let Repaired::Without(loss) = scratch.corpora.repair("scratch")? else { panic!("it is damaged") };
+    assert_eq!(loss.documents.len(), DOCUMENTS, "the index has the ids: {loss:?}");
+
+    fs::write(scratch.file("memory.sqlite"), before)?;
+    overwrite(&scratch, "sqlite_autoindex_document_1")?;
+    let refused = scratch.corpora.repair("scratch");
+    let Err(Error::Damaged { what, .. }) = refused else { panic!("{refused:?}") };
+    assert_eq!(what, format!("the table document and its last id {}", 1_i64 << 62));
     Ok(())
 }
 
@@ -106,7 +160,7 @@ fn any_damaged_page_leaves_a_sound_corpus_or_an_error() -> Outcome {
                 assert_eq!(corpus.documents()?.len() + loss.documents.len(), DOCUMENTS, "page {page}: {loss:?}");
                 repaired += 1;
             }
-            Ok(Repaired::Fetched) => panic!("it is not shared"),
+            Ok(Repaired::Fetched { .. }) => panic!("it is not shared"),
             Err(_) => {
                 assert!(fs::read(&path)? == bad, "a corpus that cannot be repaired is left alone");
                 refused += 1;

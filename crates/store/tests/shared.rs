@@ -9,11 +9,12 @@ use std::time::Duration;
 
 use store::{
     Bm25, Bond, Corpora, Corpus, DenseIndex, Digest, DocId, Error, Hit, IndexText, Layer, LexicalIndex, Meta,
-    NewDerived, NewDocument, NewPassage, PassageId, Postgres, Writer, fuse,
+    NewDerived, NewDocument, NewPassage, PassageId, Postgres, Repaired, Writer, fuse,
 };
 use tempfile::TempDir;
 use test_support::postgres::Server;
 
+use crate::repair::flip;
 use crate::scratch::{Outcome, author, lines, put_lines, whole};
 use crate::upgrade::{SCHEMAS, fixture, is_blessed};
 
@@ -359,6 +360,59 @@ fn a_server_that_goes_away_leaves_both_sides_whole() -> Outcome {
         // One change more, if the connection was lost while it was being committed.
         same(&a, &b)?;
     }
+    Ok(())
+}
+
+#[test]
+fn a_damaged_copy_is_kept_and_fetched_anew() -> Outcome {
+    let Some(server) = Server::start("store-repair") else { return Ok(()) };
+    let (a, b) = (Machine::new(&server), Machine::new(&server));
+    let mut writer = a.corpora.create("scratch")?;
+    fill(&mut writer, "lamp", "the lamp is out\nline two\n")?;
+    let tea = fill(&mut writer, "tea", "tea at two\n")?;
+    drop(writer);
+    a.corpora.set_title("scratch", "A title")?;
+    let mut unsent = a.alone().open_writer("scratch")?;
+    fill(&mut unsent, "milk", "milk at three\n")?;
+    unsent.remove_document(tea)?;
+    let adapter = unsent.trained().join("weights");
+    drop(unsent);
+    let keep =
+        || fs::create_dir_all(adapter.parent().ok_or("it is in a folder")?).map_err(Box::<dyn std::error::Error>::from);
+    keep()?;
+    fs::write(&adapter, "words of milk")?;
+    let file = a.corpus().join("memory.sqlite");
+    flip(&file, b"is out\nline two")?;
+    let damaged = fs::read(&file)?;
+
+    let writing = b.corpora.open_writer("scratch")?;
+    assert!(matches!(a.corpora.repair("scratch"), Err(Error::CorpusBusy { .. })));
+    drop(writing);
+    server.end();
+    assert!(matches!(a.corpora.repair("scratch"), Err(Error::Postgres { .. })));
+    assert!(fs::read(&file)? == damaged && adapter.exists(), "nothing was changed");
+    assert!(server.begin());
+    let unsent = Some(vec!["tea".to_owned(), "milk".to_owned()]);
+    assert_eq!(a.corpora.repair("scratch")?, Repaired::Fetched { unsent });
+    assert!(fs::read(a.corpus().join("memory.damaged.sqlite"))? == damaged);
+    assert!(!adapter.exists(), "it was trained on a document that is not there");
+    assert_eq!(a.corpora.open("scratch")?.title(), "A title");
+    assert!(!same(&a, &b)?.contains("milk"));
+
+    // Nothing is unsent, so what was derived is right.
+    keep()?;
+    fs::write(&adapter, "words of a lamp")?;
+    flip(&file, b"is out\nline two")?;
+    assert_eq!(a.corpora.repair("scratch")?, Repaired::Fetched { unsent: Some(Vec::new()) });
+    assert!(adapter.exists());
+    same(&a, &b)?;
+
+    // Another corpus of the name is not the copy of this one.
+    b.alone().remove("scratch")?;
+    put_lines(&mut b.alone().create("scratch")?, "b", "another line\n")?;
+    flip(&b.corpus().join("memory.sqlite"), b"another line")?;
+    assert!(matches!(b.corpora.repair("scratch")?, Repaired::Without(_)));
+    assert!(matches!(b.corpora.open("scratch"), Err(Error::Differs { .. })));
     Ok(())
 }
 

@@ -118,6 +118,22 @@ fn a_reader_reads_a_corpus_of_every_schema_as_it_is() -> Outcome {
 }
 
 #[test]
+fn a_range_beyond_a_text_of_any_schema_is_none() -> Outcome {
+    for schema in SCHEMAS {
+        let scratch = of_schema(schema);
+        let corpus = scratch.corpora.open("scratch")?;
+        let document = corpus.documents()?[0].id;
+        let text = corpus.document_text(document)?;
+        assert_eq!(corpus.text_range(document, &(0..text.len()))?, Some(text.clone()));
+        assert_eq!(corpus.text_range(document, &(text.len()..text.len()))?, Some(String::new()));
+        for range in [1..text.len() + 1, text.len()..text.len() + 9, 0..usize::MAX, usize::MAX - 1..usize::MAX] {
+            assert_eq!(corpus.text_range(document, &range)?, None, "{range:?} of schema {schema}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
 fn a_writer_writes_to_a_corpus_of_every_schema() -> Outcome {
     for schema in SCHEMAS {
         let scratch = of_schema(schema);

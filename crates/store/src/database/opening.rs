@@ -27,9 +27,6 @@ PRAGMA foreign_keys = ON;
 PRAGMA secure_delete = ON;
 ";
 
-/// What the name of a backup of an older version has between `memory.` and the version.
-const EARLIER: &str = "schema";
-
 impl Database {
     /// Creates a database at `path`, where none exists. The file appears there complete, even if this is interrupted.
     pub(crate) fn create(path: &Path, fill: impl FnOnce(&Self) -> Result<()>) -> Result<Self> {
@@ -89,10 +86,10 @@ impl Database {
         Self::unchanging(connection, path)
     }
 
-    /// Opens the bytes of a database for reading; `path` is for errors.
-    pub(crate) fn open_in_memory(path: &Path, bytes: &[u8]) -> Result<Self> {
+    /// Opens the bytes of a database for reading without copying them; `path` is for errors.
+    pub(crate) fn open_in_memory(path: &Path, bytes: &'static [u8]) -> Result<Self> {
         let connection = Connection::open_in_memory().and_then(|mut connection| {
-            connection.deserialize_read_exact("main", bytes, bytes.len(), true)?;
+            connection.deserialize_bytes("main", bytes)?;
             Ok(connection)
         });
         Self::unchanging(connection, path)
@@ -162,19 +159,7 @@ impl Database {
 
 /// The path of the backup that is made before a file of an older version is upgraded.
 fn earlier(path: &Path, version: i64) -> PathBuf {
-    path.with_extension(format!("{EARLIER}{version}.sqlite"))
-}
-
-/// Deletes the backups of older versions in the folder of a corpus.
-pub(crate) fn delete_earlier(folder: &Path) -> Result<()> {
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        let path = entry.path();
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        if name.strip_prefix("memory.").is_some_and(|rest| rest.starts_with(EARLIER)) {
-            delete_file(&path).map_err(|source| Error::io(&path, source))?;
-        }
-    }
-    Ok(())
+    path.with_extension(format!("schema{version}.sqlite"))
 }
 
 /// The path of a file that `SQLite` keeps beside `path`.

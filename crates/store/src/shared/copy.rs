@@ -131,6 +131,13 @@ pub(crate) fn has_changes(database: &Database) -> Result<bool> {
     Ok(database.number("SELECT EXISTS (SELECT 1 FROM changed)")? == 1)
 }
 
+/// The documents whose rows have changes that have not been sent.
+pub(crate) fn changed_documents(database: &Database) -> Result<Vec<DocId>> {
+    // `renew_documents` has recorded a document 0.
+    let changed = "SELECT DISTINCT a FROM changed WHERE tab = 'document' AND a > 0 ORDER BY a";
+    database.rows(changed, [], |row| row.get(0))
+}
+
 /// Whether [`crate::Counts`] may have changed.
 pub(crate) fn counts_change(database: &Database) -> Result<bool> {
     let counted = "SELECT EXISTS (SELECT 1 FROM changed WHERE tab IN ('document', 'passage', 'note'))";

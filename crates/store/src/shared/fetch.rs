@@ -27,7 +27,7 @@ enum Fetched {
 }
 
 /// Updates a copy that has no unsent changes to the state of the corpus, in one transaction; runs `without` before a
-/// transaction that deletes documents is committed. Returns whether documents were deleted.
+/// transaction that deletes documents is committed.
 ///
 /// # Errors
 /// [`Error::Postgres`], [`Error::DiskFull`]; nothing is changed then.
@@ -36,7 +36,7 @@ pub(crate) fn fetch(
     head: &Head,
     database: &Database,
     without: impl FnOnce() -> Result<()>,
-) -> Result<bool> {
+) -> Result<()> {
     let Some(copy) = Copy::of(database)? else { return Err(database.damaged("it is no copy any more")) };
     let (messages, fetched) = sync_channel(WAITING);
     let (corpus, after) = (head.number, copy.version);
@@ -52,7 +52,7 @@ fn take_in(
     fetched: Receiver<Fetched>,
     answer: Answer<()>,
     without: impl FnOnce() -> Result<()>,
-) -> Result<bool> {
+) -> Result<()> {
     let mut row: Option<(String, Vec<u8>, Vec<u8>)> = None;
     for message in fetched {
         match message {
@@ -80,12 +80,10 @@ fn take_in(
         intake.take(&table, &bytes)?;
     }
     intake.finish()?;
-    let documents_went = intake.bereft.contains("document");
-    if documents_went {
+    if intake.bereft.contains("document") {
         without()?;
     }
-    copy.settle(database)?;
-    Ok(documents_went)
+    copy.settle(database)
 }
 
 /// Sends one snapshot; ends early if the receiver has stopped.

@@ -23,15 +23,16 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use self::copy::has_changes;
-pub(crate) use self::copy::{Copy, forget_sharing, watch_texts};
+pub(crate) use self::copy::{Copy, changed_documents, forget_sharing, watch_texts};
 pub(crate) use self::hold::Hold;
 use self::hold::SharedName;
-use self::journal::{Entry, Head};
+use self::journal::Entry;
+pub(crate) use self::journal::Head;
 use self::send::send;
 pub(crate) use self::session::Session;
 pub(crate) use self::vectors::{BATCH, Table, Tables};
 use crate::database::{DATABASE_FILE, Database, Origin};
-use crate::derived_files;
+use crate::derived_files::{self, Removal};
 use crate::lock::Lock;
 use crate::version::VERSION;
 use crate::{CorpusName, Error, Postgres, Result, private};
@@ -146,6 +147,27 @@ impl Sharing {
         }
     }
 
+    /// The state of a corpus in PostgreSQL, if it exists, with the digests to compare with a copy.
+    ///
+    /// # Errors
+    /// [`Error::OtherSchema`], [`Error::Postgres`].
+    pub(crate) fn head(&self, name: &CorpusName, copy: Option<&Copy>) -> Result<Option<Head>> {
+        let head = journal::head(&self.postgres.readers, &self.named(name), copy)?;
+        if let Some(Head { schema: found, .. }) = head
+            && !(OLDEST..=VERSION).contains(&found)
+        {
+            let (name, place, known) = (name.to_string(), self.postgres.place().to_owned(), VERSION);
+            return Err(Error::OtherSchema { name, place, found, known });
+        }
+        Ok(head)
+    }
+
+    /// Makes a new file a copy of a corpus.
+    pub(crate) fn fetch_whole(&self, head: &Head, database: &Database) -> Result<()> {
+        Copy::first(head.id.clone()).install(database)?;
+        fetch::fetch(&self.postgres.session()?, head, database, || Ok(()))
+    }
+
     /// Compares the file in a folder with the corpus in PostgreSQL.
     ///
     /// # Errors
@@ -155,14 +177,8 @@ impl Sharing {
         let file = path.exists().then(|| Database::open_to_read(&path)).transpose()?;
         let copy = file.as_ref().map(Copy::of).transpose()?.flatten();
         let session = &self.postgres.readers;
-        let head = journal::head(session, &self.named(name), copy.as_ref())?;
+        let head = self.head(name, copy.as_ref())?;
         let place = || self.postgres.place().to_owned();
-        if let Some(Head { schema: found, .. }) = head
-            && !(OLDEST..=VERSION).contains(&found)
-        {
-            let (name, known) = (name.to_string(), VERSION);
-            return Err(Error::OtherSchema { name, place: place(), found, known });
-        }
         let relation = match (&file, &copy, &head) {
             (None, _, None) => Some(Relation::Absent),
             (None, _, Some(_)) => Some(Relation::Missing),
@@ -221,19 +237,20 @@ impl Sharing {
                 database.transact(|| newer.settle(&database))
             }
             (Relation::Missing, Some(head)) => {
-                let fill = |database: &Database| {
-                    Copy::first(head.id.clone()).install(database)?;
-                    fetch::fetch(&self.postgres.session()?, &head, database, || Ok(())).map(drop)
-                };
-                Database::create(&path, fill).map(drop)
+                Database::create(&path, |database| self.fetch_whole(&head, database)).map(drop)
             }
             (Relation::Behind(_), Some(head)) => {
                 let database = Database::open_to_write(&path)?;
-                let derived_files = || derived_files::delete_graphs(folder).and_then(|()| derived_files::clear(folder));
-                if fetch::fetch(&self.postgres.session()?, &head, &database, derived_files)? {
-                    database.empty_log()?;
-                }
-                Ok(())
+                let mut removal = None;
+                let without = || {
+                    derived_files::delete_graphs(folder)?;
+                    removal = Some(Removal::begin(folder)?);
+                    Ok(())
+                };
+                fetch::fetch(&self.postgres.session()?, &head, &database, without)?;
+                let Some(removal) = removal else { return Ok(()) };
+                removal.finish()?;
+                database.empty_log()
             }
             (Relation::Removed, _) => {
                 let _alone = Lock::without_readers(folder, name)?;
@@ -270,7 +287,7 @@ fn same_corpus(file: &Database, copy: &Copy, head: &Head) -> Result<Option<Relat
 
 /// Deletes all files of a folder except its locks. The database is deleted last, after its log, because a log must
 /// never be found beside another database.
-pub(crate) fn discard(folder: &Path) -> std::io::Result<()> {
+fn discard(folder: &Path) -> std::io::Result<()> {
     let mut paths: Vec<_> = fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<std::io::Result<_>>()?;
     paths.sort_by_key(|path| path.ends_with(DATABASE_FILE));
     for path in paths.iter().filter(|path| !Lock::is_file(path)) {
