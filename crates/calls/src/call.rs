@@ -184,7 +184,7 @@ pub enum Piece<'a> {
 pub struct OnText(Arc<dyn Fn(Piece<'_>) + Send + Sync>);
 
 impl OnText {
-    /// Wraps a function that receives the text alone; it runs on the engine's thread and must be quick.
+    /// Wraps a function that receives the text alone; it runs on a thread of the engine and must be quick.
     pub fn new(f: impl Fn(&str) + Send + Sync + 'static) -> Self {
         OnText::pieces(move |piece| {
             if let Piece::Text(text, _) = piece
@@ -195,7 +195,7 @@ impl OnText {
         })
     }
 
-    /// Wraps a function that receives every piece; it runs on the engine's thread and must be quick.
+    /// Wraps a function that receives every piece; it runs on a thread of the engine and must be quick.
     pub fn pieces(f: impl Fn(Piece<'_>) + Send + Sync + 'static) -> Self {
         OnText(Arc::new(f))
     }

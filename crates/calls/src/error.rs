@@ -39,7 +39,10 @@ pub enum CallError {
     /// The interface of a remote endpoint does not support the call.
     #[error("step {step} needs {what}, which a remote endpoint does not support")]
     Unsupported { step: &'static str, what: String },
-    /// The endpoint is down, or its answer broke off.
+    /// There is no connection to the endpoint.
+    #[error("there is no connection to {endpoint}: {reason}")]
+    NoConnection { endpoint: String, reason: String },
+    /// The answer of the endpoint is none, or broke off.
     #[error("{endpoint} does not answer as it should: {reason}")]
     Unreachable { endpoint: String, reason: String },
     /// The endpoint has been overloaded for too long.

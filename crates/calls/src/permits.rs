@@ -64,6 +64,8 @@ impl Drop for Permit {
 
 #[cfg(test)]
 mod tests {
+    use random::Random;
+
     use super::*;
 
     /// Takes permits of a tenant until one is refused; returns them, and the number that the refusal names.
@@ -96,13 +98,7 @@ mod tests {
 
     #[test]
     fn random_calls_of_tenants_get_their_shares_and_permits_stay_bounded() {
-        let mut random = 7u64;
-        let mut below = |n: usize| {
-            random ^= random << 13;
-            random ^= random >> 7;
-            random ^= random << 17;
-            (random >> 11) as usize % n
-        };
+        let mut random = Random::new(7);
         for tenants in [1, 3] {
             for max in [1, 2, 5, 24] {
                 let permits = Permits::new(max);
@@ -110,10 +106,10 @@ mod tests {
                 let mut refusals = 0;
                 for _ in 0..5000 {
                     // The first tenant sends more calls than the others.
-                    let tenant = below(tenants + 1) % tenants;
+                    let tenant = random.below(tenants + 1) % tenants;
                     let (all, own) = (held.iter().map(Vec::len).sum::<usize>(), held[tenant].len());
-                    if below(5) < 2 && own > 0 {
-                        held[tenant].swap_remove(below(own));
+                    if random.below(5) < 2 && own > 0 {
+                        held[tenant].swap_remove(random.below(own));
                         continue;
                     }
                     match permits.acquire(TenantId::new(tenant as u64)) {

@@ -10,7 +10,7 @@
 mod lexemes;
 mod progress;
 #[cfg(test)]
-mod random_schemas;
+pub(crate) mod random_schemas;
 mod rules;
 mod search;
 #[cfg(test)]

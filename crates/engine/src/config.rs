@@ -72,7 +72,7 @@ pub enum StartError {
     /// The engine has stopped.
     #[error("the engine has stopped")]
     Closed,
-    /// The thread cannot be started.
+    /// A thread cannot be started.
     #[error("no thread for the engine")]
     Thread(#[source] std::io::Error),
 }

@@ -3,9 +3,10 @@
 use std::collections::VecDeque;
 use std::time::Instant;
 
-use calls::{CallError, Embedding};
+use calls::{CallError, Embedding, TenantId};
 use candle_core::Tensor;
 use models::{EncoderNetwork, Heads, Pass, Pooling, Representation, represent};
+use scheduler::TokenCounters;
 use tokio::sync::oneshot;
 
 use crate::catch_panic::catch_panic;
@@ -17,6 +18,7 @@ const SHORT_PASS_TOKENS: usize = 256;
 
 /// Tokenised texts to embed, and the channel for the result.
 pub(crate) struct EmbeddingJob {
+    pub tenant: TenantId,
     pub sequences: VecDeque<Vec<u32>>,
     pub heads: calls::Heads,
     pub reply: oneshot::Sender<Result<Vec<Embedding>, CallError>>,
@@ -34,6 +36,8 @@ pub(crate) struct EncoderParts {
 pub(crate) struct EmbeddingQueue {
     model: EncoderParts,
     jobs: VecDeque<Running>,
+    /// Tokens of the passes of each tenant.
+    counters: TokenCounters,
 }
 
 /// A job and its progress.
@@ -42,30 +46,34 @@ struct Running {
     vectors: Vec<Embedding>,
     /// Sequences in progress through the layers.
     pass: Option<(Vec<Vec<u32>>, Pass)>,
+    /// Tokens of a pass that are not counted yet.
+    begun_tokens: usize,
 }
 
 impl EmbeddingQueue {
     pub fn new(model: EncoderParts) -> EmbeddingQueue {
-        EmbeddingQueue { model, jobs: VecDeque::new() }
+        EmbeddingQueue { model, jobs: VecDeque::new(), counters: TokenCounters::default() }
     }
 
     pub fn push(&mut self, job: EmbeddingJob) {
         let vectors = Vec::with_capacity(job.sequences.len());
-        self.jobs.push_back(Running { job, vectors, pass: None });
+        self.jobs.push_back(Running { job, vectors, pass: None, begun_tokens: 0 });
     }
 
     pub fn is_idle(&self) -> bool {
         self.jobs.is_empty()
     }
 
-    /// Works on the next job: for one pass, or until a deadline and at least for half a layer. Jobs take turns after every pass, so
-    /// that a small one does not wait for all of a large one.
+    /// Works on the next job: for one pass, or until a deadline and at least for half a layer. After every pass the tenant with the
+    /// fewest tokens is next, and its jobs take turns, so that a small one does not wait for all of a large one.
     pub fn step(&mut self, until: Option<Instant>) {
-        let Some(mut running) = self.jobs.pop_front() else { return };
+        let Some(mut running) = self.next() else { return };
         if running.job.reply.is_closed() {
             return;
         }
-        match catch_panic(|| self.model.advance(&mut running, until)) {
+        let result = catch_panic(|| self.model.advance(&mut running, until));
+        self.counters.add(running.tenant(), std::mem::take(&mut running.begun_tokens));
+        match result {
             Ok(()) if running.pass.is_none() && running.job.sequences.is_empty() => {
                 let _ = running.job.reply.send(Ok(running.vectors));
             }
@@ -77,6 +85,23 @@ impl EmbeddingQueue {
             }
         }
     }
+
+    /// Takes the job whose pass is in progress, or else the first one of the tenant with the fewest tokens.
+    fn next(&mut self) -> Option<Running> {
+        if self.jobs.front().is_some_and(|running| running.pass.is_some()) {
+            return self.jobs.pop_front();
+        }
+        self.counters.rebase(self.jobs.iter().map(|running| (0, running.tenant())));
+        let ahead = |index: &usize| self.counters.ahead(self.jobs[*index].tenant());
+        let next = (0..self.jobs.len()).min_by_key(ahead)?;
+        self.jobs.remove(next)
+    }
+}
+
+impl Running {
+    fn tenant(&self) -> scheduler::TenantId {
+        scheduler::TenantId(self.job.tenant.number())
+    }
 }
 
 impl EncoderParts {
@@ -85,6 +110,7 @@ impl EncoderParts {
         if running.pass.is_none() {
             let sequences = next_sequences(&mut running.job.sequences, tokens);
             let pass = self.network.begin(&sequences)?;
+            running.begun_tokens = sequences.iter().map(Vec::len).sum();
             running.pass = Some((sequences, pass));
         }
         while let Some((sequences, pass)) = &mut running.pass {
@@ -145,11 +171,15 @@ mod tests {
 
     type Reply = oneshot::Receiver<Result<Vec<Embedding>, CallError>>;
 
-    /// A job of texts of 32 tokens.
-    fn job(texts: usize) -> (EmbeddingJob, Reply) {
+    /// A job of a tenant's texts of 32 tokens.
+    fn job_of(tenant: TenantId, texts: usize) -> (EmbeddingJob, Reply) {
         let sequences = (0..texts).map(|text| (0..32).map(|at| (text + at) as u32 % 90 + 1).collect()).collect();
         let (reply, receiver) = oneshot::channel();
-        (EmbeddingJob { sequences, heads: calls::Heads::Dense, reply }, receiver)
+        (EmbeddingJob { tenant, sequences, heads: calls::Heads::Dense, reply }, receiver)
+    }
+
+    fn job(texts: usize) -> (EmbeddingJob, Reply) {
+        job_of(TenantId::LOCAL, texts)
     }
 
     #[test]
@@ -178,5 +208,30 @@ mod tests {
             }
             assert_eq!(reply.try_recv().unwrap().unwrap(), vectors);
         }
+    }
+
+    #[test]
+    fn tenants_get_equal_shares_of_the_passes_whatever_the_number_of_their_jobs() {
+        let (mut queue, per_pass, busy) = (queue(), PASS_TOKENS / 32, TenantId::new(7));
+        let large: Vec<Reply> = (0..3)
+            .map(|_| {
+                let (job, reply) = job_of(busy, 4 * per_pass);
+                queue.push(job);
+                reply
+            })
+            .collect();
+        (0..2).for_each(|_| queue.step(None));
+        let (small, mut small_reply) = job_of(TenantId::new(8), 4 * per_pass);
+        queue.push(small);
+        let mut passes = 0;
+        while small_reply.try_recv().is_err() {
+            queue.step(None);
+            passes += 1;
+        }
+        assert!(passes <= 8, "{passes} passes for four of one tenant beside three jobs of another");
+        while !queue.is_idle() {
+            queue.step(None);
+        }
+        large.into_iter().for_each(|mut reply| assert_eq!(reply.try_recv().unwrap().unwrap().len(), 4 * per_pass));
     }
 }

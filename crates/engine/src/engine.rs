@@ -7,7 +7,7 @@ use std::thread;
 use calls::{Agent, Call, CallError, Embedder, Embedding, Heads, Reply, TenantId};
 use models::ModelError;
 use scheduler::SequenceId;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Mutex, mpsc, oneshot};
 
 use crate::adapters::Adapters;
 use crate::config::{Config, Models, StartError};
@@ -30,6 +30,8 @@ struct Shared {
     mailbox: mpsc::UnboundedSender<Message>,
     ids: AtomicU64,
     config: Config,
+    /// Held while a snapshot is saved.
+    snapshots: Mutex<()>,
     thread: Option<thread::JoinHandle<()>>,
 }
 
@@ -59,7 +61,8 @@ impl Engine {
         let (sender, mailbox) = mpsc::unbounded_channel();
         let (frontends, worker) = split_all(models, &adapters, config, mailbox)?;
         let thread = thread::Builder::new().name("engine".into()).spawn(|| worker.run()).map_err(StartError::Thread)?;
-        let shared = Shared { frontends, mailbox: sender, ids: AtomicU64::new(0), config, thread: Some(thread) };
+        let (ids, snapshots) = (AtomicU64::new(0), Mutex::default());
+        let shared = Shared { frontends, mailbox: sender, ids, config, snapshots, thread: Some(thread) };
         Ok(Engine { shared: Arc::new(shared) })
     }
 
@@ -85,6 +88,11 @@ impl Engine {
     /// The sender of messages to the engine's thread.
     pub(crate) fn mailbox(&self) -> &mpsc::UnboundedSender<Message> {
         &self.shared.mailbox
+    }
+
+    /// Locked while a snapshot is saved.
+    pub(crate) fn snapshots(&self) -> &Mutex<()> {
+        &self.shared.snapshots
     }
 
     /// A unique id for a sequence or pin.
@@ -122,13 +130,17 @@ impl Engine {
         reply?
     }
 
-    pub(crate) async fn embeddings(&self, texts: Vec<String>, heads: Heads) -> Result<Vec<Embedding>, CallError> {
+    pub(crate) async fn embeddings(
+        &self,
+        tenant: TenantId,
+        texts: Vec<String>,
+        heads: Heads,
+    ) -> Result<Vec<Embedding>, CallError> {
         let frontend = self.embedder().ok_or_else(|| CallError::NoModel { what: "embedding".into() })?;
         if texts.is_empty() {
             return Ok(Vec::new());
         }
-        // Texts to embed have no tenant.
-        let _place = frontend.admission.acquire(TenantId::LOCAL)?;
+        let _place = frontend.admission.acquire(tenant)?;
         let encode = |text: &String| {
             let failed = |error: ModelError| CallError::Failed { step: "embed", reason: error.to_string() };
             let too_long = |tokens| {
@@ -150,7 +162,7 @@ impl Engine {
         };
         let sequences = texts.iter().map(encode).collect::<Result<_, _>>()?;
         let (reply, receiver) = oneshot::channel();
-        let job = EmbeddingJob { sequences, heads, reply };
+        let job = EmbeddingJob { tenant, sequences, heads, reply };
         self.shared.mailbox.send(Message::Embed(job)).map_err(|_| CallError::Closed)?;
         receiver.await.map_err(|_| CallError::Closed)?
     }

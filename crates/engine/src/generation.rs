@@ -1,12 +1,16 @@
 //! One reply in progress: which tokens may come next, which were sampled, and when it ends.
 
+mod advance;
 mod ahead;
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use calls::{CallError, Finish, Limits, OnText, Piece, Reply, TokenLogprob, Usage};
 use tokio::sync::oneshot;
+
+pub(crate) use advance::{Advance, StepRows};
+use ahead::Prepared;
 
 use crate::adjustments::Adjustments;
 use crate::grammar::{Acceptance, Grammar};
@@ -37,6 +41,8 @@ pub(crate) struct Generation {
     pub reply: oneshot::Sender<Result<Reply, CallError>>,
     /// The index of the adapter that it runs with.
     pub adapter: Option<usize>,
+    /// How long its last tokens took on a thread for output formats.
+    pub took: Duration,
     limits: Limits,
     grammar: Option<Grammar>,
     sampler: Sampler,
@@ -60,6 +66,7 @@ pub(crate) struct Generation {
     /// True once the output is looping.
     loops: bool,
     thought: Option<Thought>,
+    prepared: Option<Prepared>,
 }
 
 /// Maximum number of drawn tokens that are refused, because no valid reply begins with them, before the reply is closed.
@@ -71,6 +78,7 @@ impl Generation {
             step: submission.step,
             reply: submission.reply,
             adapter: submission.adapter,
+            took: Duration::ZERO,
             limits: submission.limits,
             grammar: submission.grammar,
             sampler: submission.sampler,
@@ -89,12 +97,18 @@ impl Generation {
             repetition: submission.repetition,
             loops: false,
             thought: submission.thought,
+            prepared: None,
         }
     }
 
     /// True if the reply is streamed and has started.
     pub fn is_streaming(&self) -> bool {
         self.on_text.is_some() && !self.written.is_empty()
+    }
+
+    /// True if it has an output format.
+    pub fn is_constrained(&self) -> bool {
+        self.grammar.is_some()
     }
 
     /// True if the caller no longer awaits the reply.
@@ -136,7 +150,7 @@ impl Generation {
     ///
     /// # Errors
     /// If no token is allowed, or the grammar fails.
-    pub fn next(&mut self, mut logits: Logits, vocabulary: &Vocabulary) -> Result<Next, String> {
+    fn next(&mut self, mut logits: Logits, vocabulary: &Vocabulary) -> Result<Next, String> {
         if self.thinking().is_some() {
             return self.think(logits, vocabulary);
         }
@@ -177,11 +191,6 @@ impl Generation {
             }
             _ => Ok(Next::Token(token)),
         }
-    }
-
-    /// Records how many draft tokens were accepted.
-    pub fn learn(&mut self, right: usize, of: usize) {
-        self.lookup.learn(right, of);
     }
 
     /// Writes the rest of a reply if the grammar forces it: no logits are needed for it.

@@ -38,6 +38,8 @@ pub struct Grammar {
     ending: Option<Vec<u8>>,
     /// Once the matcher has failed: the tokens that must follow, the next one last.
     rest: Option<Vec<u32>>,
+    /// The tokens that may come next, once they are known.
+    mask: Option<SimpleVob>,
 }
 
 /// Whether a token was accepted.
@@ -80,6 +82,7 @@ impl Grammar {
             text: Vec::new(),
             ending: None,
             rest: None,
+            mask: None,
         };
         grammar.shortest = grammar.closing()?.len();
         Ok(grammar)
@@ -108,7 +111,7 @@ impl Grammar {
     /// The same grammar with a maximum length of white-space runs; 0 for no limit.
     #[must_use]
     pub fn with_max_whitespace(self, max_whitespace: usize) -> Grammar {
-        Grammar { max_whitespace, ..self }
+        Grammar { max_whitespace, mask: None, ..self }
     }
 
     /// Tokens of the shortest reply.
@@ -141,6 +144,14 @@ impl Grammar {
     /// # Errors
     /// If the grammar has failed and no completion has been found; the reply must then be aborted.
     pub fn mask(&mut self) -> Result<SimpleVob, String> {
+        if let Some(mask) = &self.mask {
+            return Ok(mask.clone());
+        }
+        let mask = self.find_mask()?;
+        Ok(self.mask.insert(mask).clone())
+    }
+
+    fn find_mask(&mut self) -> Result<SimpleVob, String> {
         if let Some(rest) = &self.rest {
             let trie = self.env.tok_trie();
             return Ok(rest.last().map_or_else(|| trie.eos_token_set(), |token| trie.singleton_token_set(*token)));
@@ -149,7 +160,7 @@ impl Grammar {
             Ok(mask) => mask,
             Err(error) => {
                 self.complete_without_matcher(&error.to_string())?;
-                return self.mask();
+                return self.find_mask();
             }
         };
         if self.max_whitespace > 0 {
@@ -242,6 +253,7 @@ impl Grammar {
     }
 
     fn consume(&mut self, token: u32) -> Result<(), String> {
+        self.mask = None;
         self.run = self.whitespace.run_after(self.run, token);
         self.matcher.consume_token(token).or_else(|error| self.complete_without_matcher(&error.to_string()))
     }
@@ -263,6 +275,7 @@ impl Grammar {
 
     /// Accepts the next token of the completion without the matcher, or its end.
     fn accept_rest(&mut self, token: u32) -> Result<(), String> {
+        self.mask = None;
         let rest = self.rest.get_or_insert_default();
         match rest.pop() {
             Some(next) if next != token => Err(format!("token {token} is not {next}, which must follow")),

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use calls::{
     Agent, BoxFuture, Call, CallError, Caller, Embedder, Embedding, Heads, ModelDetails, ModelInfo, ModelState,
-    Prefixes, Reply, Scorer, Status, Tokens, WorkflowId,
+    Prefixes, Reply, Scorer, Status, TenantId, Tokens, WorkflowId,
 };
 
 use crate::engine::Engine;
@@ -103,7 +103,16 @@ impl Status for Engine {
 
 impl Embedder for Engine {
     fn encode(&self, texts: Vec<String>, heads: Heads) -> BoxFuture<'_, Result<Vec<Embedding>, CallError>> {
-        Box::pin(self.embeddings(texts, heads))
+        self.encode_for(TenantId::LOCAL, texts, heads)
+    }
+
+    fn encode_for(
+        &self,
+        tenant: TenantId,
+        texts: Vec<String>,
+        heads: Heads,
+    ) -> BoxFuture<'_, Result<Vec<Embedding>, CallError>> {
+        Box::pin(self.embeddings(tenant, texts, heads))
     }
 
     fn dims(&self) -> usize {

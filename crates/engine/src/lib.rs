@@ -2,7 +2,8 @@
 //!
 //! An [`Engine`] is a handle: it renders and tokenises a call on the caller's thread, submits it, and awaits the reply.
 //! The engine's thread (`worker`) receives messages, asks the scheduler what to run, runs it, samples, and replies.
-//! Only that thread accesses weights, pages and sequences, so they need no locks.
+//! Only that thread accesses weights, pages and sequences, so they need no locks. Replies in output formats are continued by threads of
+//! their own (`format_threads`), and snapshots are written by their callers' (`prefixes`).
 //!
 //! Not here: the content of prompts (`memory`), the assignment of pages (`scheduler`), the computation of a layer
 //! (`models`).
@@ -18,6 +19,7 @@ mod contents;
 mod details;
 mod embedding;
 mod engine;
+mod format_threads;
 mod frontend;
 mod generation;
 mod grammar;

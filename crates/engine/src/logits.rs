@@ -8,7 +8,7 @@ use models::sample::{Adjustment, Drawn};
 use crate::sample::Sampler;
 
 /// A request for one row of logits.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Wanted {
     /// The tokens whose logits are computed, ascending; all if `None`.
     pub outputs: Option<Vec<u32>>,
@@ -16,7 +16,7 @@ pub(crate) struct Wanted {
 }
 
 /// What a row is used for.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) enum Purpose {
     /// All logits are read.
     #[default]
@@ -28,7 +28,7 @@ pub(crate) enum Purpose {
 }
 
 /// A draw from one row.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct RowDraw {
     pub sampler: Sampler,
     /// Bit `id % 32` of word `id / 32` says whether a token is allowed.

@@ -1,6 +1,5 @@
 //! Messages to the engine's thread.
 
-use std::path::PathBuf;
 use std::time::Instant;
 
 use calls::WorkflowId;
@@ -10,7 +9,7 @@ use tokio::sync::oneshot;
 use crate::embedding::EmbeddingJob;
 use crate::model_runner::ModelRunner;
 use crate::scoring::ScoreJob;
-use crate::snapshot::{Saved, SnapshotError};
+use crate::snapshot::{CopiedPages, Saved, SnapshotError};
 use crate::submission::Submission;
 
 /// A message to the engine's thread; `model` is an index.
@@ -34,15 +33,14 @@ pub(crate) enum Message {
     },
     /// Release a pinned prefix.
     Unpin { model: usize, id: PinId },
-    /// Save a snapshot of the prefixes that the prompts of a workflow begin with, if any is new; the reply is the
-    /// number of tokens.
-    Save {
+    /// List the pages of the prefixes that the prompts of a workflow begin with, and copy some of them, from this place of the list on;
+    /// none if no page is new.
+    CopyPages {
         model: usize,
         namespace: Namespace,
         workflow: WorkflowId,
-        identity: String,
-        path: PathBuf,
-        reply: oneshot::Sender<Result<usize, SnapshotError>>,
+        from: usize,
+        reply: oneshot::Sender<Result<Option<CopiedPages>, SnapshotError>>,
     },
     /// Restore a snapshot; the reply is the number of tokens.
     Load { model: usize, namespace: Namespace, saved: Saved, reply: oneshot::Sender<Result<usize, SnapshotError>> },

@@ -4,6 +4,7 @@ mod forward;
 mod saved;
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -14,7 +15,8 @@ use scheduler::{
 };
 
 use crate::catch_panic::catch_panic;
-use crate::generation::{Generation, Next};
+use crate::format_threads::{Advanced, FormatJob};
+use crate::generation::{Advance, Generation, Next, StepRows};
 use crate::logits::Logits;
 use crate::scoring::{ScoreJob, Scoring};
 use crate::state::PublishedState;
@@ -31,8 +33,12 @@ pub(crate) struct ModelRunner {
     cache: KvCache,
     scheduler: Scheduler,
     generations: HashMap<SequenceId, Generation>,
+    /// Replies that threads for output formats continue, and whether they are streamed. They have no part in steps meanwhile.
+    elsewhere: HashMap<SequenceId, bool>,
+    /// Those of them that are yet to be sent there.
+    jobs: Vec<FormatJob>,
     scorings: HashMap<SequenceId, Scoring>,
-    vocabulary: Vocabulary,
+    vocabulary: Arc<Vocabulary>,
     limits: StepLimits,
     budget: StepBudget,
     /// Expiry times of pins.
@@ -93,8 +99,10 @@ impl ModelRunner {
             cache,
             scheduler,
             generations: HashMap::new(),
+            elsewhere: HashMap::new(),
+            jobs: Vec::new(),
             scorings: HashMap::new(),
-            vocabulary,
+            vocabulary: Arc::new(vocabulary),
             limits,
             budget: StepBudget::default(),
             pins: HashMap::new(),
@@ -194,6 +202,7 @@ impl ModelRunner {
         if let Some(generation) = self.generations.remove(&id) {
             let _ = generation.reply.send(Err(CallError::Cancelled));
         }
+        self.elsewhere.remove(&id);
         self.scorings.remove(&id);
     }
 
@@ -300,7 +309,7 @@ impl ModelRunner {
 
     /// True if a reply is being streamed.
     pub fn is_streaming(&self) -> bool {
-        self.generations.values().any(Generation::is_streaming)
+        self.generations.values().any(Generation::is_streaming) || self.elsewhere.values().any(|streamed| *streamed)
     }
 
     /// Copies pages; returns the sequences whose pages could not be copied, and why.
@@ -312,41 +321,60 @@ impl ModelRunner {
         copies.iter().filter_map(copy).collect()
     }
 
-    /// Samples the next token of a sequence, and one more for each accepted draft token.
-    fn write_on(&mut self, work: &Work, rows: Vec<Logits>, max_draft_tokens: usize) {
+    /// Continues a sequence with the results of a step: here, or on a thread for output formats if it has one.
+    fn write_on(&mut self, work: &Work, logits: Vec<Logits>, max_draft_tokens: usize) {
         let id = work.sequence;
         if self.scorings.contains_key(&id) {
-            return self.read_on(work, &rows);
+            return self.read_on(work, &logits);
         }
-        let Some(generation) = self.generations.get_mut(&id).filter(|_| work.wants_logits) else { return };
-        if generation.is_abandoned() {
-            self.cancel(id);
+        let Entry::Occupied(mut generation) = self.generations.entry(id) else { return };
+        if !work.wants_logits {
             return;
         }
-        let draft = &work.tokens[work.tokens.len() - work.drafted..];
-        for (row, logits) in rows.into_iter().enumerate() {
-            let before = generation.written_tokens();
-            let next = catch_panic(|| generation.next(logits, &self.vocabulary));
-            self.counts.written_tokens += (generation.written_tokens() - before) as u64;
+        if generation.get().is_abandoned() {
+            return self.cancel(id);
+        }
+        let draft = work.tokens[work.tokens.len() - work.drafted..].to_vec();
+        let rows = StepRows { logits, draft, max_draft_tokens };
+        if generation.get().is_constrained() {
+            let generation = generation.remove();
+            self.elsewhere.insert(id, generation.is_streaming());
+            let (vocabulary, masked_outputs) = (Arc::clone(&self.vocabulary), self.limits.masked_outputs);
+            self.jobs.push(FormatJob { id, generation, rows, vocabulary, masked_outputs });
+        } else {
+            let advance = generation.get_mut().advance(rows, &self.vocabulary);
+            self.append(id, advance);
+        }
+    }
+
+    /// The replies that threads for output formats are to continue.
+    pub fn take_jobs(&mut self) -> Vec<FormatJob> {
+        std::mem::take(&mut self.jobs)
+    }
+
+    /// Takes back a reply that was continued there, unless it was cancelled meanwhile.
+    pub fn take_back(&mut self, Advanced { id, generation, advance }: Advanced) {
+        if self.elsewhere.remove(&id).is_some() {
+            self.generations.insert(id, generation);
+            self.append(id, advance);
+        }
+    }
+
+    /// Appends the next tokens of a reply to its sequence.
+    fn append(&mut self, id: SequenceId, Advance { next, written_tokens, draft }: Advance) {
+        self.counts.written_tokens += written_tokens as u64;
+        for next in next {
             match next {
-                Ok(Next::Token(token)) => {
-                    self.scheduler.append(id, token);
-                    if draft.get(row) != Some(&token) {
-                        generation.learn(row, work.drafted);
-                        break;
-                    }
-                }
-                Ok(Next::Border(token)) => {
+                Next::Token(token) => self.scheduler.append(id, token),
+                Next::Border(token) => {
                     // Its row is read in the next step, so it is computed again if it was drafted.
                     self.scheduler.draft(id, &[]);
                     self.scheduler.append(id, token);
-                    break;
                 }
-                Ok(Next::End(finish)) => return self.end(id, finish),
-                Err(reason) => return self.fail(id, reason),
+                Next::End(finish) => return self.end(id, finish),
             }
         }
-        match catch_panic(|| Ok::<_, String>(generation.draft(max_draft_tokens))) {
+        match draft {
             Ok(draft) => self.scheduler.draft(id, &draft),
             Err(reason) => self.fail(id, reason),
         }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use calls::{BoxFuture, Call, CallError, Kept, Prefixes, TenantId, WorkflowId};
 use models::ModelError;
-use scheduler::{Namespace, PinId};
+use scheduler::{Namespace, PAGE_TOKENS, PinId};
 use tokio::sync::oneshot;
 
 use crate::catch_panic::with_causes;
@@ -13,7 +13,7 @@ use crate::engine::Engine;
 use crate::frontend::ModelFrontend;
 use crate::message::Message;
 use crate::namespace::namespace;
-use crate::snapshot::SnapshotError;
+use crate::snapshot::{CopiedPages, SnapshotError, Writing};
 
 impl Engine {
     /// Pins the cached part of a call's prompt up to its first volatile segment, until the pin is dropped or expires.
@@ -46,6 +46,8 @@ impl Engine {
         kept
     }
 
+    /// Saves a snapshot of the prefixes that the prompts of a workflow begin with, if any is new; returns their number of tokens. The file
+    /// is written on this thread, which it blocks; the engine's thread copies some pages at a time.
     async fn save(
         &self,
         model: usize,
@@ -53,10 +55,36 @@ impl Engine {
         workflow: WorkflowId,
         path: PathBuf,
     ) -> Result<usize, SnapshotError> {
-        let (identity, namespace) = (variant.identity()?, variant.namespace);
+        let (identity, namespace, page_bytes) = (variant.identity()?, variant.namespace, variant.frontend.page_bytes);
+        // One after the other, so that no snapshot replaces a later one.
+        let _turn = self.snapshots().lock().await;
+        let Some(mut copied) = self.copy(model, namespace, workflow, 0).await? else { return Ok(0) };
+        let mut writing = Writing::begin(&path, &identity, namespace, page_bytes, &copied.pages)?;
+        let mut written = 0;
+        loop {
+            writing.copied(&copied)?;
+            written += copied.count;
+            if written == copied.pages.len() {
+                break;
+            }
+            let next = self.copy(model, namespace, workflow, written).await?;
+            let is_same = |next: &CopiedPages| next.pages == copied.pages;
+            copied = next.filter(is_same).ok_or_else(|| SnapshotError::Evicted { path: path.clone() })?;
+        }
+        writing.end()?;
+        Ok(written * PAGE_TOKENS)
+    }
+
+    /// Copies some of the pages that a snapshot is to have.
+    async fn copy(
+        &self,
+        model: usize,
+        namespace: Namespace,
+        workflow: WorkflowId,
+        from: usize,
+    ) -> Result<Option<CopiedPages>, SnapshotError> {
         let (reply, receiver) = oneshot::channel();
-        let message = Message::Save { model, namespace, workflow, identity, path, reply };
-        self.post(message).ok_or(SnapshotError::Closed)?;
+        self.post(Message::CopyPages { model, namespace, workflow, from, reply }).ok_or(SnapshotError::Closed)?;
         receiver.await.map_err(|_| SnapshotError::Closed)?
     }
 

@@ -11,9 +11,11 @@ mod checked;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
-use models::{DecoderSpec, KvPrecision, MappedFile, ModelError, Source};
-use scheduler::{Namespace, PAGE_TOKENS, SavedPage};
+use models::{DecoderSpec, KvCache, KvPrecision, MappedFile, ModelError, Source};
+use scheduler::{Namespace, PAGE_TOKENS, PageId, SavedPage};
 use serde::{Deserialize, Serialize};
 
 pub(crate) use checked::CheckedSnapshots;
@@ -24,6 +26,8 @@ const VERSION: u32 = 2;
 const DIGEST_BYTES: usize = 32;
 /// Parent of the first page of a prefix.
 const NO_PARENT: u32 = u32::MAX;
+/// A temporary file that has not been written to for this long belongs to a process that was killed.
+const ABANDONED: Duration = Duration::from_hours(1);
 /// Bytes of an entry of the page table: parent and tokens.
 const ENTRY_BYTES: usize = 4 * (1 + PAGE_TOKENS);
 
@@ -42,6 +46,9 @@ pub(crate) enum SnapshotError {
     /// The model cannot be identified, or its pages cannot be read or written.
     #[error(transparent)]
     Model(#[from] ModelError),
+    /// Pages were evicted before they were copied.
+    #[error("{} was not saved, since its pages left the KV cache meanwhile", path.display())]
+    Evicted { path: PathBuf },
     /// The engine has stopped.
     #[error("the engine has stopped")]
     Closed,
@@ -83,6 +90,15 @@ impl Identity {
     }
 }
 
+/// Some cached pages, copied to be written to a snapshot.
+pub(crate) struct CopiedPages {
+    /// All pages of the snapshot.
+    pub pages: Vec<(SavedPage, PageId)>,
+    /// The first pages of this cache are the copies.
+    pub copies: KvCache,
+    pub count: usize,
+}
+
 /// A snapshot that is being written.
 pub(crate) struct Writing {
     path: PathBuf,
@@ -92,6 +108,27 @@ pub(crate) struct Writing {
 
 /// A temporary file, deleted when dropped unless it has been renamed: a partial file is useless.
 struct TemporaryFile(PathBuf);
+
+impl TemporaryFile {
+    /// Creates one beside `path` that only its owner may read, since it contains the tokens of prompts. Its name is its own,
+    /// because engines of several processes can save the same prefixes at once.
+    fn create(path: &Path) -> std::io::Result<(TemporaryFile, std::fs::File)> {
+        static WRITTEN: AtomicU64 = AtomicU64::new(0);
+        let mut options = std::fs::OpenOptions::new();
+        options.write(true).create_new(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        loop {
+            let number = WRITTEN.fetch_add(1, Ordering::Relaxed);
+            let aside = path.with_extension(format!("{}-{number}.new", std::process::id()));
+            match options.open(&aside) {
+                // Processes of different containers can have the same id.
+                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+                created => return Ok((TemporaryFile(aside), created?)),
+            }
+        }
+    }
+}
 
 impl Drop for TemporaryFile {
     fn drop(&mut self) {
@@ -106,34 +143,46 @@ impl Writing {
         identity: &str,
         namespace: Namespace,
         page_bytes: usize,
-        books: &[SavedPage],
+        pages: &[(SavedPage, PageId)],
     ) -> Result<Writing, SnapshotError> {
         let header = Header {
             identity: identity.to_owned(),
             namespace: namespace.0,
             page_tokens: PAGE_TOKENS,
             page_bytes,
-            pages: books.len(),
+            pages: pages.len(),
         };
-        let aside = TemporaryFile(path.with_extension("new"));
         let begin = || {
             if let Some(folder) = path.parent() {
                 make_private(folder)?;
+                sweep(folder)?;
             }
-            let mut out = Digesting::new(BufWriter::new(create_private(&aside.0)?));
+            let (aside, file) = TemporaryFile::create(path)?;
+            let mut out = Digesting::new(BufWriter::new(file));
             let header = serde_json::to_vec(&header)?;
             out.write_all(MAGIC)?;
             out.write_all(&VERSION.to_le_bytes())?;
             out.write_all(&to_u32(header.len()).to_le_bytes())?;
             out.write_all(&header)?;
-            for page in books {
+            for (page, _) in pages {
                 out.write_all(&page.parent.map_or(NO_PARENT, to_u32).to_le_bytes())?;
                 page.tokens.iter().try_for_each(|token| out.write_all(&token.to_le_bytes()))?;
             }
-            Ok(out)
+            Ok((aside, out))
         };
-        let out = begin().map_err(|source| SnapshotError::Io { path: path.to_owned(), source })?;
+        let (aside, out) = begin().map_err(|source| SnapshotError::Io { path: path.to_owned(), source })?;
         Ok(Writing { path: path.to_owned(), aside, out })
+    }
+
+    /// Appends copied pages.
+    pub fn copied(&mut self, CopiedPages { copies, count, .. }: &CopiedPages) -> Result<(), SnapshotError> {
+        let mut bytes = Vec::new();
+        for index in 0..*count {
+            bytes.clear();
+            copies.read_page(index, &mut bytes)?;
+            self.page(&bytes)?;
+        }
+        Ok(())
     }
 
     /// Appends the contents of the next page.
@@ -164,13 +213,18 @@ fn make_private(folder: &Path) -> std::io::Result<()> {
     builder.create(folder)
 }
 
-/// Creates a file that only its owner may read: it contains the tokens of prompts.
-fn create_private(path: &Path) -> std::io::Result<std::fs::File> {
-    let mut options = std::fs::OpenOptions::new();
-    options.write(true).create(true).truncate(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)
+/// Deletes the temporary files that killed processes have left in a folder.
+fn sweep(folder: &Path) -> std::io::Result<()> {
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        let written = || std::fs::metadata(&path).and_then(|metadata| metadata.modified());
+        if path.extension().is_some_and(|extension| extension == "new")
+            && written().is_ok_and(|at| at.elapsed().is_ok_and(|age| age >= ABANDONED))
+        {
+            let _deleted_by_another = std::fs::remove_file(&path);
+        }
+    }
+    Ok(())
 }
 
 /// A validated snapshot.

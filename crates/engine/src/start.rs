@@ -14,6 +14,7 @@ use crate::admission::Admission;
 use crate::config::{Config, Models, StartError};
 use crate::details::Origin;
 use crate::embedding::{EmbeddingQueue, EncoderParts};
+use crate::format_threads::FormatThreads;
 use crate::frontend::{EmbedderFrontend, ModelFrontend};
 use crate::grammars::Grammars;
 use crate::message::Message;
@@ -64,7 +65,8 @@ pub(crate) fn split_all(
     }
     let (embedder, queue) = models.embedder.map(|model| split_embedder(model, config)).unzip();
     let frontends = Frontends { models: frontends, agents: models.agents, agent_adapters, embedder };
-    Ok((frontends, Worker { models: runners, embedder: queue, mailbox }))
+    let format_threads = FormatThreads::start().map_err(StartError::Thread)?;
+    Ok((frontends, Worker { models: runners, embedder: queue, format_threads, mailbox }))
 }
 
 /// For each agent with an adapter its index among those of the agent's model.

@@ -78,8 +78,10 @@ impl ModelFrontend {
                 "its shortest answer has {shortest} tokens, but {max_output_tokens} are allowed"
             )));
         }
-        let grammar =
+        let mut grammar =
             grammar.map(|grammar| grammar.with_max_whitespace(if limits.stop_loops { MAX_WHITESPACE } else { 0 }));
+        // The mask of the first token is then known, and the engine's thread computes none.
+        grammar.as_mut().map(Grammar::mask).transpose().map_err(refused)?;
         let repetition = RepetitionGuard::new(limits.stop_loops, &call.output_format);
         // Some tokenizers have tokens beyond the network's vocabulary, and most networks a padded one.
         let vocabulary = self.tokenizer.len().min(self.identity.spec.vocab);

@@ -1,6 +1,5 @@
 //! The engine's thread.
 
-use std::thread;
 use std::time::{Duration, Instant};
 
 use calls::CallError;
@@ -8,10 +7,11 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::mpsc::error::TryRecvError;
 
 use crate::embedding::EmbeddingQueue;
+use crate::format_threads::{Advanced, FormatThreads};
 use crate::message::Message;
 use crate::model_runner::ModelRunner;
 
-/// Pause while calls wait for KV pages: their owners may submit follow-up calls.
+/// Pause while nothing can run.
 const A_MOMENT: Duration = Duration::from_millis(2);
 
 /// Everything that the engine's thread owns.
@@ -19,6 +19,7 @@ pub(crate) struct Worker {
     /// By index; none where a model was unloaded.
     pub models: Vec<Option<ModelRunner>>,
     pub embedder: Option<EmbeddingQueue>,
+    pub format_threads: FormatThreads,
     pub mailbox: UnboundedReceiver<Message>,
 }
 
@@ -47,18 +48,45 @@ impl Worker {
             self.models.iter_mut().flatten().for_each(|model| model.end_pins(now));
             let (started, writing) = (Instant::now(), !self.models.iter().flatten().all(ModelRunner::is_idle));
             let streams = self.models.iter().flatten().any(ModelRunner::is_streaming);
-            let worked = self.models.iter_mut().flatten().fold(false, |worked, model| model.step(streams) | worked);
+            let worked = self.step(streams);
+            let (ended, took) = (Instant::now(), started.elapsed());
+            self.send_jobs(took);
             if let Some(embedder) = &mut self.embedder {
                 // While replies are generated, they get the larger part of the time.
-                let now = Instant::now();
-                embedder.step(writing.then(|| now + (now - started) / 4));
+                embedder.step(writing.then(|| ended + took / 4));
+            }
+            let mut continues = worked;
+            while let Some(back) = self.format_threads.next(ended, took) {
+                self.take_back(back);
+                continues = true;
             }
             let now = Instant::now();
             self.models.iter().flatten().for_each(|model| model.publish(now));
-            if writing && !worked && self.embedder.as_ref().is_none_or(EmbeddingQueue::is_idle) {
-                // KV pages are short, and callers that hold pinned or cached ones may submit follow-up calls.
-                thread::sleep(A_MOMENT);
+            if writing && !continues && self.embedder.as_ref().is_none_or(EmbeddingQueue::is_idle) {
+                // All replies are on threads for output formats, or KV pages are short, and callers that hold pinned or cached ones may
+                // submit follow-up calls.
+                let back = self.format_threads.within(A_MOMENT);
+                back.into_iter().for_each(|back| self.take_back(back));
             }
+        }
+    }
+
+    /// Runs a step of every model; false if there was nothing to run.
+    fn step(&mut self, streams: bool) -> bool {
+        self.models.iter_mut().flatten().fold(false, |worked, model| model.step(streams) | worked)
+    }
+
+    /// Sends the replies that have an output format to threads, after a step of this duration.
+    fn send_jobs(&mut self, step: Duration) {
+        for (index, model) in self.models.iter_mut().enumerate() {
+            let jobs = model.as_mut().map(ModelRunner::take_jobs).unwrap_or_default();
+            jobs.into_iter().for_each(|job| self.format_threads.send(index, job, step));
+        }
+    }
+
+    fn take_back(&mut self, (model, advanced): (usize, Advanced)) {
+        if let Some(model) = &mut self.models[model] {
+            model.take_back(advanced);
         }
     }
 
@@ -96,10 +124,9 @@ impl Worker {
                 }
             }
             // An unloaded model has no prefixes to save, and no pages for saved ones.
-            Message::Save { model, namespace, workflow, identity, path, reply } => {
-                let model = self.models[model].as_mut();
-                let save = |model: &mut ModelRunner| model.save_prefixes(namespace, workflow, &identity, &path);
-                let _ = reply.send(model.map_or(Ok(0), save));
+            Message::CopyPages { model, namespace, workflow, from, reply } => {
+                let copy = |model: &ModelRunner| model.copy_prefixes(namespace, workflow, from);
+                let _ = reply.send(self.models[model].as_ref().map_or(Ok(None), copy));
             }
             Message::Load { model, namespace, saved, reply } => {
                 let model = self.models[model].as_mut();

@@ -4,11 +4,11 @@
 //! under way come first: were another begun in between, each would push out the pages that the others ask for next. Where
 //! nothing runs, a few steps are left empty before another is admitted: a workflow that just got a reply may submit again.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 
 use crate::PAGE_TOKENS;
 use crate::prefix_tree::Fill;
-use crate::request::{Namespace, QueueKey, Request, WorkflowId};
+use crate::request::{Namespace, QueueKey, Request, TenantId, WorkflowId};
 use crate::scheduler::{ActiveWorkflow, PATIENCE, PageCopy, Scheduler};
 use crate::sequence::{Sequence, Slot, parent_after};
 
@@ -30,11 +30,21 @@ impl Scheduler {
     /// Admits waiting requests while pages and places last.
     pub(crate) fn admit(&mut self, copies: &mut Vec<PageCopy>) {
         self.forget_silent_workflows();
+        // Admitted prompts count in full, so that one tenant does not get all places before the first is computed.
+        let mut uncomputed: HashMap<TenantId, usize> = HashMap::new();
+        for sequence in self.running.values() {
+            *uncomputed.entry(sequence.tenant).or_default() += sequence.uncomputed();
+        }
         let mut passed = Vec::new();
         while self.running.len() < self.config.max_running {
-            let Some((turn, request)) = self.waiting.pop(self.clock) else { break };
+            let ahead =
+                |tenant| self.counters.ahead(tenant) + uncomputed.get(&tenant).map_or(0, |tokens| *tokens as u64);
+            let Some((turn, request)) = self.waiting.pop(self.clock, ahead) else { break };
             match self.start(turn, &request, copies) {
-                Ok(()) => self.waiting.serve(request.tenant, self.clock),
+                Ok(tokens) => {
+                    self.waiting.serve(request.tenant, tokens, self.clock);
+                    *uncomputed.entry(request.tenant).or_default() += tokens;
+                }
                 Err(Obstacle::OtherWorkflows) => passed.push((turn, request)),
                 Err(Obstacle::Pages) => {
                     // No request overtakes: one that needs many pages would starve.
@@ -47,8 +57,9 @@ impl Scheduler {
         self.empty_steps = if self.running.is_empty() { self.empty_steps + 1 } else { 0 };
     }
 
-    /// Gives a request its pages: shared ones as far as the tree knows its prompt, new ones for the rest.
-    fn start(&mut self, turn: QueueKey, request: &Request, copies: &mut Vec<PageCopy>) -> Result<(), Obstacle> {
+    /// Gives a request its pages: shared ones as far as the tree knows its prompt, new ones for the rest;
+    /// returns how many tokens of the prompt it has to compute.
+    fn start(&mut self, turn: QueueKey, request: &Request, copies: &mut Vec<PageCopy>) -> Result<usize, Obstacle> {
         let (namespace, prompt) = (request.namespace, &request.prompt);
         let most_tokens = prompt.len() + request.max_output_tokens;
         let mut slots = self.hold_known_prefix(namespace, prompt);
@@ -96,10 +107,12 @@ impl Scheduler {
             ready_tokens,
             draft: VecDeque::new(),
             draft_is_computed: false,
+            shared_tokens: known * PAGE_TOKENS,
             own_prompt_tokens: 0,
         };
+        let uncomputed = sequence.uncomputed();
         self.running.insert(request.id, sequence);
-        Ok(())
+        Ok(uncomputed)
     }
 
     /// Whether a request can have `pages` more pages.

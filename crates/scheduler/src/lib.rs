@@ -16,8 +16,8 @@
 //! * An admitted sequence never runs out of pages: admission counts what it may still need.
 //! * Pages are taken where the next use is farthest: answers and the ends of prompts, then beginnings that no open workflow
 //!   uses, then those that a workflow under way will ask about again; the longest unused first, and never a pinned one.
-//! * Within a priority every tenant with waiting requests has its turn: at most four requests of each other one are admitted before
-//!   one of its own, unless pages are short.
+//! * Within a priority the tenant is next for which the fewest tokens were computed ([`TokenCounters`]): its prompts in the rows of
+//!   a step, and its requests in admission, there for a turn of at most four requests, unless pages are short.
 //! * At least one token of every prompt is computed, since its logits are needed.
 //!
 //! ```
@@ -55,10 +55,10 @@ mod page_pool;
 mod pin;
 mod prefix_tree;
 mod request;
-mod round_robin;
 mod saved;
 mod scheduler;
 mod sequence;
+mod token_counters;
 mod waiting;
 
 pub use page_pool::{PageId, PagePool};
@@ -66,6 +66,7 @@ pub use prefix_tree::PrefixTree;
 pub use request::{Namespace, PinId, Request, SequenceId, TenantId, WorkflowId};
 pub use saved::SavedPage;
 pub use scheduler::{Config, PROMPT_ROWS, PageCopy, Refusal, Scheduler, Step, Usage, Work};
+pub use token_counters::TokenCounters;
 
 /// Tokens in a page.
 pub const PAGE_TOKENS: usize = 32;

@@ -1,50 +1,47 @@
 //! The order in which running sequences get the rows of a step.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use crate::request::{QueueKey, SequenceId, TenantId, risen};
-use crate::round_robin::Turn;
 use crate::scheduler::{Scheduler, next_token};
 
 impl Scheduler {
     /// Running sequences in the order in which they get rows, and whether each computes its prompt. Decodes are first. Prompts of
-    /// a tenant keep the order in which they are due; those of the same priority alternate between tenants, and the tenant
-    /// whose prompt was first in a step is the last in the next.
-    pub(crate) fn order(&mut self) -> Vec<(bool, SequenceId)> {
+    /// a tenant keep the order in which they are due; of prompts of the same priority, that of the tenant with the fewest tokens is
+    /// next, where its prompts that are already in the order count in full.
+    pub(crate) fn order(&self) -> Vec<(bool, SequenceId)> {
         let turns = self.inherited_turns();
         let mut by_due: Vec<(QueueKey, SequenceId)> =
             self.running.iter().map(|(id, sequence)| (*turns.get(id).unwrap_or(&sequence.turn), *id)).collect();
         by_due.sort_unstable();
         let mut order = Vec::with_capacity(by_due.len());
-        // The prompts of each tenant, and how many of them are in the order.
-        let mut prompts: HashMap<TenantId, (Vec<SequenceId>, usize)> = HashMap::new();
+        let mut prompts: BTreeMap<TenantId, VecDeque<SequenceId>> = BTreeMap::new();
         for (_, id) in by_due {
             match &self.running[&id] {
                 sequence if sequence.is_decoding() => order.push((false, id)),
-                sequence => {
-                    self.prompt_turns.join(sequence.tenant, self.clock);
-                    prompts.entry(sequence.tenant).or_default().0.push(id);
-                }
+                sequence => prompts.entry(sequence.tenant).or_default().push_back(id),
             }
         }
-        self.prompt_turns.retain(|tenant| prompts.contains_key(&tenant));
+        let mut tokens: BTreeMap<TenantId, u64> =
+            prompts.keys().map(|tenant| (*tenant, self.counters.ahead(*tenant))).collect();
         loop {
-            let priority = |turn: &Turn| {
-                let (prompts, taken) = &prompts[&turn.tenant];
-                let left = prompts[*taken..].iter().map(|id| self.priority(*id));
-                left.min().map(|priority| ((priority, *taken), turn.tenant))
+            let place = |(tenant, prompts): (&TenantId, &VecDeque<SequenceId>)| {
+                let priority = prompts.iter().map(|id| self.priority(*id)).min()?;
+                Some((priority, tokens[tenant], *tenant))
             };
-            let next = self.prompt_turns.iter().filter_map(priority).min_by_key(|(key, _)| *key);
-            let Some((prompts, taken)) = next.and_then(|(_, tenant)| prompts.get_mut(&tenant)) else { return order };
-            order.push((true, prompts[*taken]));
-            *taken += 1;
+            let Some((.., tenant)) = prompts.iter().filter_map(place).min() else { return order };
+            let Some(id) = prompts.get_mut(&tenant).and_then(VecDeque::pop_front) else { return order };
+            order.push((true, id));
+            *tokens.entry(tenant).or_default() += self.running[&id].uncomputed() as u64;
         }
     }
 
-    /// The priority of a running sequence among those of other tenants.
+    /// The priority of a running sequence among those of other tenants. It does not rise while its tenant has more tokens than
+    /// another that waits, which is then next.
     fn priority(&self, id: SequenceId) -> u64 {
         let sequence = &self.running[&id];
-        risen(sequence.priority, self.clock - sequence.admitted)
+        let is_ahead = self.counters.ahead(sequence.tenant) > 0;
+        risen(sequence.priority, if is_ahead { 0 } else { self.clock - sequence.admitted })
     }
 
     /// The turns of sequences that fill a page for one which is due earlier.

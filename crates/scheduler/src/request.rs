@@ -14,7 +14,7 @@ pub struct WorkflowId(pub u64);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, PartialOrd, Ord)]
 pub struct Namespace(pub u64);
 
-/// Names a tenant: waiting requests of one priority are admitted in turn by tenant.
+/// Names a tenant: within a priority the one for which the fewest tokens were computed is next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, PartialOrd, Ord)]
 pub struct TenantId(pub u64);
 
@@ -36,7 +36,7 @@ pub struct Request {
     /// What it is a part of, if more of the same will follow.
     pub workflow: Option<WorkflowId>,
     pub max_output_tokens: usize,
-    /// Lower is sooner; within a priority tenants take turns, and each is served in order of arrival. A long-waiting request
+    /// Lower is sooner; within a priority tenants share the tokens, and each is served in order of arrival. A long-waiting request
     /// moves up.
     pub priority: u8,
 }

@@ -6,8 +6,8 @@ use crate::PAGE_TOKENS;
 use crate::page_pool::{PageId, PagePool};
 use crate::prefix_tree::{Fill, NodeId, PrefixTree};
 use crate::request::{PinId, QueueKey, Request, SequenceId, WorkflowId};
-use crate::round_robin::RoundRobin;
 use crate::sequence::{Sequence, Slot, parent_after};
+use crate::token_counters::TokenCounters;
 use crate::waiting::WaitingQueue;
 
 /// Sizes that a scheduler works within.
@@ -98,8 +98,8 @@ pub struct Scheduler {
     pub(crate) tree: PrefixTree,
     pub(crate) waiting: WaitingQueue,
     pub(crate) running: BTreeMap<SequenceId, Sequence>,
-    /// The turns of the tenants whose prompts are being computed.
-    pub(crate) prompt_turns: RoundRobin,
+    /// Computed prompt tokens and output tokens of each tenant.
+    pub(crate) counters: TokenCounters,
     pub(crate) pins: BTreeMap<PinId, Vec<NodeId>>,
     /// Workflows under way.
     pub(crate) workflows: HashMap<WorkflowId, ActiveWorkflow>,
@@ -123,9 +123,9 @@ impl Scheduler {
         Scheduler {
             pool: PagePool::new(config.pages),
             tree: PrefixTree::default(),
-            waiting: WaitingQueue::new(),
+            waiting: WaitingQueue::default(),
             running: BTreeMap::new(),
-            prompt_turns: RoundRobin::with_turns_of(1),
+            counters: TokenCounters::default(),
             pins: BTreeMap::new(),
             workflows: HashMap::new(),
             arrivals: 0,
@@ -187,6 +187,7 @@ impl Scheduler {
         let sequence = self.running.get_mut(&id).expect("only running sequences get tokens");
         assert!(sequence.tokens.len() < sequence.most_tokens, "{id:?} was promised {} tokens", sequence.most_tokens);
         sequence.tokens.push(token);
+        self.counters.add(sequence.tenant, 1);
         if sequence.draft.front() == Some(&token) && sequence.draft_is_computed {
             sequence.draft.pop_front();
             sequence.ready_tokens += 1;
@@ -232,19 +233,22 @@ impl Scheduler {
     }
 
     /// Plans the next step of at most `rows` rows, or as many as sequences run: admits who fits, then decodes, then prompts
-    /// by priority, with tenants in turn, and for each tenant in the order in which they are due. A prompt that fills a page for
-    /// another is due when that other is, if that is earlier. Draft tokens leave [`PROMPT_ROWS`] rows to prompts that wait.
+    /// by priority, those of the tenant with the fewest tokens first, and for each tenant in the order in which they are due. A
+    /// prompt that fills a page for another is due when that other is, if that is earlier. Draft tokens leave [`PROMPT_ROWS`]
+    /// rows to prompts that wait.
     ///
     /// A step without work while requests wait: pages are short, and a running workflow may be about to continue.
     pub fn step(&mut self, rows: usize) -> Step {
         self.clock += 1;
+        let prompts = self.running.values().filter(|sequence| !sequence.is_decoding());
+        let prompts = prompts.map(|sequence| (sequence.priority, sequence.tenant));
+        self.counters.rebase(self.waiting.priorities().chain(prompts));
         let mut step = Step::default();
         self.admit(&mut step.copies);
         let order = self.order();
         let mut budget = rows.clamp(self.config.max_running, self.config.step_tokens);
         let decodes = order.iter().filter(|(is_prompt, _)| !is_prompt).count();
         let for_prompts = if decodes < order.len() { PROMPT_ROWS.min(budget / 2) } else { 0 };
-        let mut first_prompt = None;
         for (place, (is_prompt, id)) in order.into_iter().enumerate() {
             if budget == 0 {
                 break;
@@ -255,13 +259,7 @@ impl Scheduler {
             if let Some(work) = self.plan(id, room) {
                 budget -= work.tokens.len();
                 step.work.push(work);
-                if is_prompt {
-                    first_prompt = first_prompt.or(Some(self.running[&id].tenant));
-                }
             }
-        }
-        if let Some(tenant) = first_prompt {
-            self.prompt_turns.serve(tenant, self.clock);
         }
         step
     }
@@ -270,7 +268,9 @@ impl Scheduler {
     pub fn commit(&mut self, work: &Work) {
         let Some(sequence) = self.running.get_mut(&work.sequence) else { return };
         let end = work.start + work.tokens.len() - work.drafted;
-        sequence.own_prompt_tokens += sequence.prompt_len.min(end) - sequence.prompt_len.min(work.start);
+        let prompt_tokens = sequence.prompt_len.min(end) - sequence.prompt_len.min(work.start);
+        sequence.own_prompt_tokens += prompt_tokens;
+        self.counters.add(sequence.tenant, prompt_tokens);
         sequence.ready_tokens = end;
         sequence.draft_is_computed = true;
         (work.start / PAGE_TOKENS..end / PAGE_TOKENS).for_each(|index| settle(sequence, &mut self.tree, index));
@@ -390,8 +390,8 @@ impl Scheduler {
         if self.promised() > free + self.tree.idle_pages() {
             return Err(format!("{} pages promised, {free} free", self.promised()));
         }
-        if !self.waiting.all_have_turns() {
-            return Err("a tenant with waiting requests has no turn".into());
+        if !self.waiting.has_all_tenants() {
+            return Err("a tenant with waiting requests is not in the queue".into());
         }
         Ok(())
     }

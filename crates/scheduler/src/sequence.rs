@@ -46,6 +46,8 @@ pub(crate) struct Sequence {
     pub draft: VecDeque<u32>,
     /// True if their keys and values are there.
     pub draft_is_computed: bool,
+    /// Prompt tokens that were cached, or that another sequence was computing, when it was admitted.
+    pub shared_tokens: usize,
     /// Prompt tokens that this sequence computed itself.
     pub own_prompt_tokens: usize,
 }
@@ -54,6 +56,11 @@ impl Sequence {
     /// True if only the newest token is still to be computed.
     pub fn is_decoding(&self) -> bool {
         self.ready_tokens >= self.prompt_len
+    }
+
+    /// Prompt tokens that it still has to compute itself.
+    pub fn uncomputed(&self) -> usize {
+        self.prompt_len.saturating_sub(self.ready_tokens.max(self.shared_tokens))
     }
 
     /// The node of page `index`, if it is in the tree.

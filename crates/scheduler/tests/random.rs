@@ -6,21 +6,11 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use random::Random;
 use scheduler::{
     Config, Namespace, PAGE_TOKENS, PinId, Refusal, Request, SavedPage, Scheduler, SequenceId, Step, TenantId, Work,
     WorkflowId,
 };
-
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) as usize % n
-    }
-}
 
 #[derive(Clone)]
 struct Expected {
@@ -113,7 +103,7 @@ fn prompt(random: &mut Random) -> Vec<u32> {
 const MAX_WAITING: usize = 8;
 
 fn live(seed: u64, operations: usize) {
-    let mut random = Random(seed.wrapping_mul(0x2545_f491_4f6c_dd1d) | 1);
+    let mut random = Random::new(seed);
     let pages = 8 + random.below(40);
     let max_running = 1 + random.below(6);
     let step_tokens = max_running + random.below(100);

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
+use random::Random;
 use scheduler::{Config, Namespace, Request, Scheduler, SequenceId, Step, TenantId, Work};
 
 /// Requests of one tenant that are admitted before the turn of another.
@@ -9,17 +10,6 @@ const TURN: usize = 4;
 
 /// Steps after which a waiting request has the next higher priority.
 const PATIENCE: u64 = 1000;
-
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) as usize % n
-    }
-}
 
 fn request(id: u64, tenant: u64, prompt: Vec<u32>, priority: u8) -> Request {
     Request {
@@ -48,6 +38,7 @@ struct Waits {
     id: u64,
     priority: u64,
     due: u64,
+    tokens: usize,
 }
 
 /// A tenant of the model that has waiting requests.
@@ -55,56 +46,82 @@ struct Queue {
     tenant: u64,
     /// By due step, then arrival.
     waiting: Vec<Waits>,
-    /// How many were admitted in this turn.
-    admitted: usize,
     /// The step in which the last turn ended, or the first of these requests arrived.
     since: u64,
 }
 
-/// The queue as it is specified: tenants in the order of their turns.
+/// The queue as it is specified.
 #[derive(Default)]
-struct Model(VecDeque<Queue>);
+struct Model {
+    queues: Vec<Queue>,
+    /// Tokens of each tenant: those of a prompt are computed in the step in which it is admitted.
+    tokens: Vec<usize>,
+    /// The fewest that a tenant can have.
+    fewest: usize,
+    /// The tenant whose turn it is, and how many of its requests were admitted in it.
+    turn: Option<(u64, usize)>,
+}
 
 impl Model {
     fn submit(&mut self, tenant: u64, new: Waits, clock: u64) {
-        if !self.0.iter().any(|queue| queue.tenant == tenant) {
-            self.0.push_back(Queue { tenant, waiting: Vec::new(), admitted: 0, since: clock });
+        if !self.queues.iter().any(|queue| queue.tenant == tenant) {
+            self.queues.push(Queue { tenant, waiting: Vec::new(), since: clock });
         }
-        let queue = self.0.iter_mut().find(|queue| queue.tenant == tenant).unwrap();
+        let queue = self.queues.iter_mut().find(|queue| queue.tenant == tenant).unwrap();
         let place = queue.waiting.iter().take_while(|other| other.due <= new.due).count();
         queue.waiting.insert(place, new);
     }
 
+    /// No tenant has fewer tokens than the one with the fewest that waits at the highest priority.
+    fn begin_step(&mut self) {
+        let highest = |queue: &Queue| queue.waiting.iter().map(|request| request.priority).min();
+        let fewest = self.queues.iter().map(|queue| (highest(queue), self.tokens[queue.tenant as usize])).min();
+        match fewest {
+            Some((_, fewest)) => {
+                self.fewest = fewest;
+                self.tokens.iter_mut().for_each(|tokens| *tokens = fewest.max(*tokens));
+            }
+            None => self.tokens.fill(self.fewest),
+        }
+    }
+
     /// The request that is admitted next.
     fn admit(&mut self, clock: u64) -> Option<u64> {
-        let priority = |queue: &Queue| {
+        let place = |queue: &Queue| {
+            let tokens = self.tokens[queue.tenant as usize];
+            let in_turn = self.turn.is_some_and(|(of, _)| of == queue.tenant);
             let highest = queue.waiting.iter().map(|request| request.priority).min().unwrap();
-            highest.saturating_sub((clock - queue.since) / PATIENCE)
+            let waited = if in_turn || tokens == self.fewest { clock - queue.since } else { 0 };
+            (highest.saturating_sub(waited / PATIENCE), !in_turn, tokens, queue.since, queue.tenant)
         };
-        let best = self.0.iter().map(priority).min()?;
-        let place = self.0.iter().position(|queue| priority(queue) == best)?;
-        let mut queue = self.0.remove(place)?;
-        let admitted = queue.waiting.remove(0).id;
-        queue.admitted += 1;
-        let ends = queue.admitted == TURN;
-        if ends {
-            (queue.admitted, queue.since) = (0, clock);
+        let next = (0..self.queues.len()).min_by_key(|index| place(&self.queues[*index]))?;
+        let tenant = self.queues[next].tenant;
+        let Waits { id, tokens, .. } = self.queues[next].waiting.remove(0);
+        self.tokens[tenant as usize] += tokens;
+        let mut ended = None;
+        self.turn = match self.turn {
+            Some((of, admitted)) if of == tenant => Some((of, admitted + 1)),
+            other => {
+                ended = other.map(|(of, _)| of);
+                Some((tenant, 1))
+            }
+        };
+        if let Some((of, TURN)) = self.turn {
+            ended = Some(of);
+            self.turn = None;
         }
-        // A tenant without waiting requests loses its turn at the end of the step, which is the same as at once, since none arrives
-        // within a step.
-        if !queue.waiting.is_empty() {
-            self.0.insert(if ends { self.0.len() } else { place }, queue);
-        }
-        Some(admitted)
+        self.queues.iter_mut().filter(|queue| Some(queue.tenant) == ended).for_each(|queue| queue.since = clock);
+        self.queues.retain(|queue| !queue.waiting.is_empty());
+        Some(id)
     }
 }
 
 /// Random arrivals and ends of requests: what runs after each step is what the model admits.
 fn compare_with_model(seed: u64, tenants: usize, priorities: usize) {
-    let mut random = Random(seed.wrapping_mul(0x2545_f491_4f6c_dd1d) | 1);
+    let mut random = Random::new(seed);
     let max_running = 1 + random.below(4);
     let mut scheduler = Scheduler::new(Config { pages: 64, step_tokens: 64, max_running });
-    let (mut model, mut expected) = (Model::default(), BTreeSet::new());
+    let (mut model, mut expected) = (Model { tokens: vec![0; tenants], ..Model::default() }, BTreeSet::new());
     // Bursts of one tenant and quiet times, short of the time in which priorities change and beyond it.
     let (mut next_id, mut burst) = (0, 0);
     for clock in 0..3000 {
@@ -115,8 +132,9 @@ fn compare_with_model(seed: u64, tenants: usize, priorities: usize) {
             let tenant = if random.below(2) == 0 { burst } else { random.below(tenants) } as u64;
             let priority = random.below(priorities) as u64;
             next_id += 1;
-            scheduler.submit(request(next_id, tenant, vec![next_id as u32; 4], priority as u8)).unwrap();
-            model.submit(tenant, Waits { id: next_id, priority, due: clock + PATIENCE * priority }, clock);
+            let tokens = 1 + random.below(16);
+            scheduler.submit(request(next_id, tenant, vec![next_id as u32; tokens], priority as u8)).unwrap();
+            model.submit(tenant, Waits { id: next_id, priority, due: clock + PATIENCE * priority, tokens }, clock);
         }
         for id in expected.clone() {
             if random.below(4) == 0 {
@@ -124,6 +142,7 @@ fn compare_with_model(seed: u64, tenants: usize, priorities: usize) {
                 expected.remove(&id);
             }
         }
+        model.begin_step();
         while expected.len() < max_running
             && let Some(id) = model.admit(clock + 1)
         {
@@ -148,7 +167,7 @@ fn requests_of_several_tenants_are_admitted_as_in_a_simple_model() {
 #[test]
 fn tenants_that_wait_at_the_same_priority_are_admitted_equally_often() {
     for seed in 1..=50 {
-        let mut random = Random(seed);
+        let mut random = Random::new(seed);
         let mut scheduler = Scheduler::new(Config { pages: 64, step_tokens: 64, max_running: 1 });
         let mut waiting = [VecDeque::new(), VecDeque::new(), VecDeque::new()];
         // For each pair the admissions since both have waiting requests.
@@ -209,7 +228,7 @@ fn a_tenant_waits_for_one_turn_of_a_tenant_with_hundreds_of_requests() {
 #[test]
 fn one_tenant_is_served_by_due_step_and_arrival() {
     for seed in 1..=30 {
-        let mut random = Random(seed);
+        let mut random = Random::new(seed);
         let max_running = 1 + random.below(8);
         let mut scheduler = Scheduler::new(Config { pages: 64, step_tokens: 40, max_running });
         // By due step and arrival.
@@ -245,7 +264,7 @@ fn one_tenant_is_served_by_due_step_and_arrival() {
 }
 
 #[test]
-fn prompts_of_two_tenants_get_half_of_the_rows_each() {
+fn prompts_of_two_tenants_get_half_of_the_rows_each_from_the_arrival_of_the_second() {
     let mut scheduler = Scheduler::new(Config { pages: 256, step_tokens: 64, max_running: 8 });
     let prompt = |id: u64, tokens| (0..tokens).map(|token| 10_000 * id as u32 + token).collect::<Vec<u32>>();
     (1..=400).for_each(|id| scheduler.submit(request(id, 1, prompt(id, 320), 1)).unwrap());
@@ -261,7 +280,7 @@ fn prompts_of_two_tenants_get_half_of_the_rows_each() {
         for work in step(&mut scheduler, 64).work {
             if work.sequence == SequenceId(1000) {
                 rows += work.tokens.len();
-            } else if rows > 0 {
+            } else if clock >= 1500 {
                 others += work.tokens.len();
             }
             if work.wants_logits {

@@ -106,13 +106,18 @@ impl Random {
     }
 }
 
+/// The schema of a round.
+pub(crate) fn random_schema(round: u64) -> Value {
+    Random(round).schema(3)
+}
+
 #[test]
 fn random_schemas_are_refused_or_have_valid_replies_only() {
     let mut rounds = fuzz::rounds(300);
     let bench = Bench::new();
     let (mut accepted, mut seed) = (0, 11);
     for round in &mut rounds {
-        let schema = Random(round).schema(3);
+        let schema = random_schema(round);
         let Ok(valid) = jsonschema::options().should_validate_formats(true).build(&schema) else { continue };
         let Ok(grammar) = bench.grammar(&schema) else { continue };
         accepted += 1;

@@ -3,17 +3,36 @@
 use std::sync::Arc;
 
 use super::Generation;
+use crate::catch_panic::catch_panic;
 use crate::grammar::Grammar;
 use crate::logits::{Purpose, RowDraw, Wanted};
 use crate::vocabulary::Vocabulary;
 
+/// The requests for the rows of the next step.
+pub(crate) struct Prepared {
+    draft: Vec<u32>,
+    /// For the newest token, and for each of the draft.
+    wanted: Vec<Wanted>,
+}
+
 impl Generation {
     /// The logits needed for the next row, and for one more row after each of these draft tokens. If the grammar allows
-    /// at most `most` tokens, only their logits are computed.
-    ///
-    /// # Errors
-    /// If the grammar fails.
-    pub fn wanted(&mut self, draft: &[u32], most: usize, vocabulary: &Vocabulary) -> Result<Vec<Wanted>, String> {
+    /// at most `most` tokens, only their logits are computed. A grammar's failure is reported when the reply is continued.
+    pub fn wanted(&mut self, draft: &[u32], most: usize, vocabulary: &Vocabulary) -> Vec<Wanted> {
+        if let Some(known) = self.prepared.as_ref().filter(|known| known.draft.starts_with(draft)) {
+            return known.wanted[..=draft.len()].to_vec();
+        }
+        let all = |_| vec![Wanted::default(); draft.len() + 1];
+        catch_panic(|| self.find_wanted(draft, most, vocabulary)).unwrap_or_else(all)
+    }
+
+    /// Computes ahead of the next step what [`Generation::wanted`] returns for this draft.
+    pub fn prepare(&mut self, draft: &[u32], most: usize, vocabulary: &Vocabulary) {
+        let wanted = self.wanted(draft, most, vocabulary);
+        self.prepared = Some(Prepared { draft: draft.to_vec(), wanted });
+    }
+
+    fn find_wanted(&mut self, draft: &[u32], most: usize, vocabulary: &Vocabulary) -> Result<Vec<Wanted>, String> {
         // Log-probabilities need the whole row, and so does a token that may have to be drawn again.
         let draws_again = self.grammar.as_ref().is_some_and(Grammar::is_validated);
         let (most, reads_all) = if self.top_logprobs.is_some() || draws_again { (0, true) } else { (most, false) };
@@ -72,7 +91,7 @@ impl Generation {
 
     /// At most `most` draft tokens: those that the grammar forces, otherwise those found by prompt lookup in prompt and
     /// reply.
-    pub fn draft(&mut self, most: usize) -> Vec<u32> {
+    pub(super) fn draft(&mut self, most: usize) -> Vec<u32> {
         if most == 0 {
             return Vec::new();
         }

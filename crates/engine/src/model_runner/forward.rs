@@ -4,11 +4,10 @@ use models::{AdaptedRows, Batch, PAGE_TOKENS, PagedSequence};
 use scheduler::{SequenceId, Work};
 
 use super::{ModelRunner, Outcome};
-use crate::catch_panic::catch_panic;
 use crate::logits::{self, Logits, Wanted};
 
 impl ModelRunner {
-    /// The requests for each row of logits. A grammar's failure is reported when the reply is continued.
+    /// The requests for each row of logits.
     pub(super) fn wanted(&mut self, work: &[Work]) -> Vec<Wanted> {
         let mut wanted = Vec::new();
         for work in work.iter().filter(|work| work.wants_logits) {
@@ -17,11 +16,9 @@ impl ModelRunner {
                 wanted.extend(scoring.wanted(work.logit_rows()));
                 continue;
             }
-            let generation = self.generations.get_mut(&work.sequence);
-            let most = self.limits.masked_outputs;
-            let rows = generation.map(|generation| catch_panic(|| generation.wanted(draft, most, &self.vocabulary)));
-            let all = || (0..=work.drafted).map(|_| Wanted::default()).collect();
-            wanted.extend(rows.and_then(Result::ok).unwrap_or_else(all));
+            let (generation, most) = (self.generations.get_mut(&work.sequence), self.limits.masked_outputs);
+            let rows = generation.map(|generation| generation.wanted(draft, most, &self.vocabulary));
+            wanted.extend(rows.unwrap_or_else(|| vec![Wanted::default(); work.logit_rows()]));
         }
         wanted
     }

@@ -1,38 +1,46 @@
-//! Prefixes that are saved to and restored from snapshots.
+//! Prefixes that are copied for snapshots and restored from them.
 
-use std::path::Path;
-
+use candle_core::Device;
 use models::{KvCache, PAGE_TOKENS};
 use scheduler::{Namespace, PageId, WorkflowId};
 
 use super::ModelRunner;
-use crate::snapshot::{Saved, SnapshotError, Writing};
+use crate::snapshot::{CopiedPages, Saved, SnapshotError};
+
+/// Bytes that are copied between two steps.
+const COPIED_BYTES: usize = 4 << 20;
 
 impl ModelRunner {
-    /// Saves the pages of the prefixes that a workflow's prompts begin with, if any of them was computed for it;
-    /// returns the number of tokens.
-    pub fn save_prefixes(
+    /// Lists the pages of the prefixes that a workflow's prompts begin with, and copies those from this place of the list on, as many as take
+    /// milliseconds. None if no page was computed for the workflow.
+    pub fn copy_prefixes(
         &self,
         namespace: Namespace,
         workflow: calls::WorkflowId,
-        identity: &str,
-        path: &Path,
-    ) -> Result<usize, SnapshotError> {
-        let prefixes = self.scheduler.new_prefixes(namespace, WorkflowId(workflow.0));
-        let (books, pages): (Vec<_>, Vec<_>) = prefixes.into_iter().unzip();
-        if books.is_empty() {
-            return Ok(0);
+        from: usize,
+    ) -> Result<Option<CopiedPages>, SnapshotError> {
+        let pages = self.scheduler.new_prefixes(namespace, WorkflowId(workflow.0));
+        if pages.is_empty() {
+            return Ok(None);
         }
         let page_bytes = KvCache::page_bytes(self.network.spec(), self.cache.precision());
-        let mut writing = Writing::begin(path, identity, namespace, page_bytes, &books)?;
-        let mut bytes = Vec::new();
-        for page in pages {
-            bytes.clear();
-            self.cache.read_page(page.0 as usize, &mut bytes)?;
-            writing.page(&bytes)?;
+        let most = (COPIED_BYTES / page_bytes).max(1);
+        let copied: Vec<PageId> = pages.iter().skip(from).take(most).map(|(_, page)| *page).collect();
+        let copies = self.copies_of(&copied)?;
+        Ok(Some(CopiedPages { pages, copies, count: copied.len() }))
+    }
+
+    /// Copies pages to the main memory. Their conversion to bytes takes several times as long and is left to others.
+    fn copies_of(&self, pages: &[PageId]) -> models::Result<KvCache> {
+        let copies = KvCache::new(self.network.spec(), pages.len(), self.cache.precision(), &Device::Cpu)?;
+        for (index, page) in pages.iter().enumerate() {
+            for (from, to) in self.cache.layers().iter().zip(copies.layers()) {
+                // A copy from a GPU is of the whole storage that a view is a part of.
+                let values = from.narrow(0, page.0 as usize, 1)?.force_contiguous()?;
+                to.slice_set(&values.to_device(&Device::Cpu)?, 0, index)?;
+            }
         }
-        writing.end()?;
-        Ok(books.len() * PAGE_TOKENS)
+        Ok(copies)
     }
 
     /// Restores saved pages into a namespace, as far as there is room; returns the number of tokens.

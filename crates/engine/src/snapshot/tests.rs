@@ -16,18 +16,28 @@ fn books(pages: usize) -> Vec<SavedPage> {
     (0..pages).map(page).collect()
 }
 
+fn pages_of(pages: usize) -> Vec<(SavedPage, PageId)> {
+    books(pages).into_iter().zip((0..).map(PageId)).collect()
+}
+
 fn contents(index: usize, seed: u8) -> Vec<u8> {
     (0..PAGE_BYTES).map(|i| (i * 7 + index * 31) as u8 ^ seed).collect()
 }
 
 fn write(path: &Path, pages: usize, seed: u8) -> Result<(), SnapshotError> {
-    let mut writing = Writing::begin(path, "ours", ONE, PAGE_BYTES, &books(pages))?;
+    let mut writing = Writing::begin(path, "ours", ONE, PAGE_BYTES, &pages_of(pages))?;
     (0..pages).try_for_each(|index| writing.page(&contents(index, seed)))?;
     writing.end()
 }
 
 fn open(path: &Path) -> Result<Saved, SnapshotError> {
     Saved::open(path, "ours", ONE, PAGE_BYTES, false)
+}
+
+/// The number of temporary files beside a snapshot.
+fn unfinished(path: &Path) -> usize {
+    let files = std::fs::read_dir(path.parent().unwrap()).unwrap().map(|entry| entry.unwrap().path());
+    files.filter(|file| file.extension().is_some_and(|extension| extension == "new")).count()
 }
 
 #[test]
@@ -130,12 +140,42 @@ fn a_file_that_is_given_up_takes_no_room() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("prefixes.kv");
     write(&path, 2, 0).unwrap();
-    let mut writing = Writing::begin(&path, "ours", ONE, PAGE_BYTES, &books(5)).unwrap();
+    let mut writing = Writing::begin(&path, "ours", ONE, PAGE_BYTES, &pages_of(5)).unwrap();
     writing.page(&contents(0, 1)).unwrap();
-    assert!(path.with_extension("new").exists());
+    assert_eq!(unfinished(&path), 1);
     drop(writing);
-    assert!(!path.with_extension("new").exists());
+    assert_eq!(unfinished(&path), 0);
     assert_eq!(open(&path).unwrap().books, books(2), "what was there before is still there");
+}
+
+#[test]
+fn engines_that_save_at_once_do_not_write_into_one_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("prefixes.kv");
+    let begin = || Writing::begin(&path, "ours", ONE, PAGE_BYTES, &pages_of(3)).unwrap();
+    let (mut one, mut other) = (begin(), begin());
+    for index in 0..3 {
+        one.page(&contents(index, 1)).unwrap();
+        other.page(&contents(index, 2)).unwrap();
+    }
+    for (writing, seed) in [(one, 1), (other, 2)] {
+        writing.end().unwrap();
+        let saved = open(&path).unwrap();
+        (0..3).for_each(|index| assert_eq!(saved.page(index), contents(index, seed)));
+    }
+}
+
+#[test]
+fn what_a_killed_engine_has_left_is_swept() {
+    let folder = tempfile::tempdir().unwrap();
+    let left = folder.path().join("prefixes.7-0.new");
+    let file = std::fs::File::create(&left).unwrap();
+    let path = folder.path().join("prefixes.kv");
+    write(&path, 2, 0).unwrap();
+    assert!(left.exists(), "it may still be written to");
+    file.set_modified(std::time::SystemTime::now() - 2 * ABANDONED).unwrap();
+    write(&path, 2, 0).unwrap();
+    assert!(!left.exists());
 }
 
 /// Set in the child process that writes until it is killed.
@@ -151,7 +191,7 @@ fn a_writer_that_is_killed_leaves_a_whole_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("prefixes.kv");
     write(&path, 400, 0).unwrap();
-    let mut cut_short = 0;
+    let (mut cut_short, mut known) = (0, 0);
     for round in 0..20 {
         let test = "snapshot::tests::a_writer_that_is_killed_leaves_a_whole_file";
         let mut writer = Command::new(std::env::current_exe().unwrap());
@@ -160,7 +200,9 @@ fn a_writer_that_is_killed_leaves_a_whole_file() {
         std::thread::sleep(Duration::from_millis(15 + 3 * round));
         writer.kill().unwrap();
         writer.wait().unwrap();
-        cut_short += usize::from(path.with_extension("new").exists());
+        let left = unfinished(&path);
+        cut_short += left - known;
+        known = left;
         let saved = open(&path).unwrap_or_else(|error| panic!("round {round}: {error}"));
         let seed = saved.page(0)[0] ^ contents(0, 0)[0];
         (0..400).for_each(|index| assert_eq!(saved.page(index), contents(index, seed), "round {round}"));

@@ -1,0 +1,118 @@
+use std::path::Path;
+
+use calls::{Agent, Call, CallError, Finish, OutputFormat, Prompt, Reply, Sampling, Stability, TokenLogprob};
+use models::LanguageModel;
+use scheduler::Namespace;
+use test_support::fuzz;
+use tokio::sync::oneshot;
+
+use super::*;
+use crate::completion::random_schemas::random_schema;
+use crate::config::Config;
+use crate::frontend::ModelFrontend;
+use crate::model_runner::ModelRunner;
+use crate::start::split;
+use crate::written::Written;
+
+/// A tiny model with random weights.
+fn model() -> (ModelFrontend, ModelRunner) {
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/decoder/llama");
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["config.json", "tokenizer.json", "model.safetensors"] {
+        std::fs::copy(golden.join(name), folder.path().join(name)).unwrap();
+    }
+    std::fs::write(folder.path().join("chat_template.jinja"), "{{ messages[0].content }}").unwrap();
+    let model = LanguageModel::load(folder.path(), &candle_core::Device::Cpu).unwrap();
+    split("tiny".into(), model, std::iter::empty(), Config { kv_tokens: 4096, ..Config::default() }).unwrap()
+}
+
+/// Calls in a random schema, some of them without room for more than the shortest replies, and one without a format.
+fn calls(round: u64) -> Vec<Call> {
+    let call = |most, seed| {
+        let prompt = Prompt::new().user(Stability::Volatile, "When?");
+        Call { sampling: Sampling::at(1.0, seed), ..Call::new(Agent::Responder, "test", prompt, most) }
+    };
+    let output_format = OutputFormat::Json(random_schema(round));
+    let in_format = [10, 20, 40, 120].into_iter().zip(0..).map(|(most, seed)| {
+        let logprobs = (seed == 1).then_some(1);
+        Call { output_format: output_format.clone(), logprobs, ..call(most, seed) }
+    });
+    [call(30, round)].into_iter().chain(in_format).collect()
+}
+
+type Essence = Result<(String, Finish, usize, Vec<TokenLogprob>), String>;
+
+fn essence(reply: Result<Reply, CallError>) -> Essence {
+    let reply = reply.map_err(|error| error.to_string())?;
+    Ok((reply.text, reply.finish, reply.usage.output_tokens, reply.logprobs))
+}
+
+/// The replies, each of which is continued `delay` steps later.
+fn replies(
+    (frontend, runner): &mut (ModelFrontend, ModelRunner),
+    calls: &[Call],
+    proceed: impl Fn(FormatJob) -> Advanced,
+    mut delay: impl FnMut() -> usize,
+) -> Vec<Essence> {
+    let submit = |(id, call): (u64, &Call)| {
+        let (sender, receiver) = oneshot::channel();
+        let submission = frontend.submission(call.clone(), &Written::default(), None, sender)?;
+        runner.submit(SequenceId(id), Namespace::default(), submission);
+        Ok::<_, CallError>(receiver)
+    };
+    let waiting: Vec<Result<_, CallError>> = (0..).zip(calls).map(submit).collect();
+    let mut elsewhere: Vec<(usize, FormatJob)> = Vec::new();
+    for step in 0.. {
+        if runner.is_idle() {
+            break;
+        }
+        assert!(step < 10_000, "the replies do not end");
+        runner.step(false);
+        elsewhere.extend(runner.take_jobs().into_iter().map(|job| (step + delay(), job)));
+        let back: Vec<_> = elsewhere.extract_if(.., |(due, _)| *due <= step).collect();
+        back.into_iter().rev().for_each(|(_, job)| runner.take_back(proceed(job)));
+    }
+    waiting.into_iter().map(|reply| essence(reply.and_then(|mut reply| reply.try_recv().unwrap()))).collect()
+}
+
+/// As the engine's thread continues a reply without a format.
+fn unprepared(FormatJob { id, mut generation, rows, vocabulary, .. }: FormatJob) -> Advanced {
+    let advance = generation.advance(rows, &vocabulary);
+    Advanced { id, generation, advance }
+}
+
+#[test]
+fn replies_in_random_schemas_do_not_depend_on_when_they_are_continued() {
+    let mut rounds = fuzz::rounds(150);
+    let (mut model, mut random, mut accepted) = (model(), 1_u64, 0);
+    for round in &mut rounds {
+        let calls = calls(round);
+        let at_once = replies(&mut model, &calls, unprepared, || 0);
+        let late = replies(&mut model, &calls, FormatJob::run, || {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            usize::try_from(random >> 33).unwrap() % 4
+        });
+        assert_eq!(at_once, late, "schema {round} {}", random_schema(round));
+        accepted += at_once[1..].iter().map(|reply| u64::from(reply.is_ok())).sum::<u64>();
+    }
+    let rounds = rounds.done();
+    println!("{accepted} replies in {rounds} random schemas");
+    assert!(accepted > rounds / 2, "{accepted} of {rounds}");
+}
+
+#[test]
+fn a_cancelled_reply_that_comes_back_is_dropped() {
+    let (frontend, mut runner) = model();
+    let call = calls(0).swap_remove(0);
+    let call = Call { output_format: OutputFormat::Choice(vec!["yes, it is".into(), "no".into()]), ..call };
+    let (sender, mut receiver) = oneshot::channel();
+    let submission = frontend.submission(call, &Written::default(), None, sender).unwrap();
+    runner.submit(SequenceId(1), Namespace::default(), submission);
+    runner.step(false);
+    let job = runner.take_jobs().pop().unwrap();
+    assert!(!runner.step(false), "nothing runs without its next token");
+    runner.cancel(SequenceId(1));
+    assert!(runner.is_idle());
+    runner.take_back(job.run());
+    assert!(runner.is_idle() && receiver.try_recv().is_err());
+}
