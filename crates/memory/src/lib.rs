@@ -23,7 +23,7 @@ pub use crate::core::access::Access;
 pub use crate::core::cite::Citation;
 pub use crate::core::error::{MemoryError, Result};
 pub use crate::core::follow_up::{Turn, search_query, standalone};
-pub use crate::core::ingest::{Added, add, add_text};
+pub use crate::core::ingest::{Added, add, add_text, default_page_tokens};
 pub use crate::core::library::Library;
 pub use crate::core::method::{Choice, Method, Session, Settings};
 pub use crate::core::options::{MethodOptions, OptionKind, OptionSet, OptionSpec, Stage};

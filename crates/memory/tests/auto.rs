@@ -41,8 +41,9 @@ fn a_short_text_is_answered_from_whole_and_needs_no_preparation() {
         let (scratch, method, why) = chosen(source, &auto(profile));
         assert_eq!(method, "direct");
         let limit = if profile == Profile::Small { 1024 } else { CONTEXT_TOKENS / 2 };
-        let said =
-            format!("the text has 9 tokens, and scripted (profile {profile}) answers from up to {limit} at once");
+        let said = format!(
+            "the text has 9 tokens, and scripted (profile {profile}) answers from up to {limit} tokens at once"
+        );
         assert_eq!(why, said);
         assert_eq!(scratch.missing(&Settings::new(&Rag)), Missing { calls: 0, vectors: 2 }, "nothing was embedded");
     }
@@ -64,6 +65,8 @@ fn a_small_model_retrieves_from_a_long_text() {
     let (scratch, method, why) = chosen(long(), &auto(Profile::Small));
     assert_eq!(method, "rag");
     assert!(why.ends_with("retrieves and answers in one call"), "{why}");
+    let limits = " bytes, and scripted (profile small) answers from up to 1024 tokens (at most 8192 bytes) at once; ";
+    assert!(why.starts_with("the text has ") && why.contains(limits), "both units are named: {why}");
     assert!(scratch.missing(&Settings::new(&Gam)).calls > 0, "nothing was memorised");
 }
 

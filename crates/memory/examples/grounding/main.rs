@@ -9,6 +9,7 @@
 //! grounding fit-reading RESULTS.jsonl          weights of the probability that a reading is right, from results of `bench qa`
 //! grounding fit-model SCORED.jsonl             weights of a model's likelihood, from `dump` lines with `lm` and `prior` scores
 //! grounding verdicts XQUAD.json                verdicts on true and on changed statements
+//! grounding answers SET                        verdicts on gold answers and on other spans
 //! grounding short-answers SET                 verdicts on chosen short answers beside their F1, as JSON lines
 //! grounding dump SET                           questions, evidence and candidates as JSON lines, for a language model's scores
 //! ```
@@ -16,6 +17,7 @@
 //! SET is `xquad:FILE` (calibration half), `xquad-report:FILE`, `hotpot:FILE` or `train:FILE`.
 
 mod abstention;
+mod answers;
 mod data;
 mod fit;
 mod logistic;
@@ -40,6 +42,7 @@ fn main() -> ExitCode {
         ["fit-reading", file] => reading::fit(file),
         ["fit-model", file] => mix::fit(file),
         ["verdicts", file] => verdicts::measure(file),
+        ["answers", set] => answers::measure(set),
         ["surface", set] => surface(set),
         ["short-answers", set] => short_answers(set),
         ["dump", set] => dump(set),

@@ -60,7 +60,7 @@ pub(crate) async fn embed(
         let stretches = pages.iter().map(|page| stretches(*page, writer, indexed, session.embedder));
         let stretches = stretches.collect::<Result<Vec<_>>>()?;
         let texts = stretches.iter().flatten().map(|(_, text)| text.clone()).collect();
-        let mut vectors = session.embedder.embed(texts).await?.into_iter();
+        let mut vectors = session.embedder.embed_for(session.tenant, texts).await?.into_iter();
         let parts = pages.iter().zip(&stretches).map(|(page, stretches)| {
             let parts = stretches.iter().zip(vectors.by_ref()).map(|((span, _), vector)| Part { span: *span, vector });
             (*page, parts.collect())

@@ -104,9 +104,12 @@ fn unchanged(source: &Source, corpus: &Corpus) -> Result<Option<DocId>> {
     Ok(same.map(|document| document.id))
 }
 
-/// Tokens of a page: a sixteenth of the context, so that a round of research holds many; the paper's 2,048 from a
-/// context of 32,768 on.
 fn page_tokens(session: &Session<'_>) -> usize {
-    let by_context = (session.context(Agent::Memorizer) / 16).clamp(64, 2048);
-    session.settings.page_tokens.unwrap_or(by_context)
+    session.settings.page_tokens.unwrap_or_else(|| default_page_tokens(session.context(Agent::Memorizer)))
+}
+
+/// Tokens of a page for a memorizer with this context: a sixteenth, so that a round of research holds many; the paper's
+/// 2,048 from a context of 32,768 on.
+pub fn default_page_tokens(context_tokens: usize) -> usize {
+    (context_tokens / 16).clamp(64, 2048)
 }

@@ -49,7 +49,7 @@ impl<'a> Library<'a> {
     pub(crate) async fn vector(&self, queries: &[String], k: usize, session: &Session<'_>) -> Result<Vec<Hit>> {
         // A query longer than the embedder's window becomes one query a window.
         let texts = queries.iter().flat_map(|query| pieces(query, session.embedder)).collect();
-        let vectors = session.embedder.embed(texts).await?;
+        let vectors = session.embedder.embed_for(session.tenant, texts).await?;
         let lists = vectors.iter().map(|vector| Ok(self.dense.search(vector, k)?)).collect::<Result<Vec<_>>>()?;
         let mut hits = fuse::sum_scores(&lists);
         hits.truncate(k);
@@ -60,7 +60,7 @@ impl<'a> Library<'a> {
     /// The `k` passages nearest to a query by words and by meaning, by their combined scores ([`fuse::by_score`]).
     pub(crate) async fn hybrid(&self, query: &str, k: usize, session: &Session<'_>) -> Result<Vec<Hit>> {
         let depth = fuse::candidates(k);
-        let vectors = session.embedder.embed(pieces(query, session.embedder)).await?;
+        let vectors = session.embedder.embed_for(session.tenant, pieces(query, session.embedder)).await?;
         let lists = vectors.iter().map(|vector| Ok(self.dense.search(vector, depth)?));
         let nearest = fuse::sum_scores(&lists.collect::<Result<Vec<_>>>()?);
         let lexical = self.lexical.search(query, depth);

@@ -106,6 +106,6 @@ async fn embedded(texts: BTreeSet<String>, session: &Session<'_>) -> Result<Vec<
     let window = session.embedder.window_tokens();
     let fits = |text: &String| session.embedder.token_spans(text).len() <= window;
     let (short, long): (Vec<String>, Vec<String>) = texts.into_iter().partition(fits);
-    let computed = session.embedder.embed(short.clone()).await?.into_iter().map(Some);
+    let computed = session.embedder.embed_for(session.tenant, short.clone()).await?.into_iter().map(Some);
     Ok(short.into_iter().zip(computed).chain(long.into_iter().map(|text| (text, None))).collect())
 }

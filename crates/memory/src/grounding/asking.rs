@@ -3,9 +3,11 @@
 use std::ops::Range;
 
 use super::dates::dates_of;
+use super::numbers::is_duration;
 use super::question::{ASKING, AUXILIARIES, Kind, kind};
 use super::typed::has_share;
-use super::words::{Word, bare, words};
+use super::values::Values;
+use super::words::{Word, bare, is_past, stem, words};
 
 /// A question without the words that only ask: "year" before a date, "percentage" before a share and "happened" behind "what", and
 /// the question words of other languages, since those of English are function words.
@@ -16,6 +18,7 @@ pub(super) fn without_asking(question: &str, answer: &str) -> String {
         let happens = || lower.starts_with("happen") && at.checked_sub(1).is_some_and(|at| words[at].lower == "what");
         Some(at) == typed_focus(&words, answer)
             || happens()
+            || is_of_measure(&words, at, answer)
             || !is_english(&words) && QUESTION_WORDS.split_ascii_whitespace().any(|word| word == lower)
     };
     let cut: Vec<Range<usize>> =
@@ -23,6 +26,34 @@ pub(super) fn without_asking(question: &str, answer: &str) -> String {
     let mut rest = question.to_owned();
     cut.into_iter().rev().for_each(|range| rest.replace_range(range, ""));
     rest
+}
+
+/// Whether a word behind "how" only asks for a number: "many", or "old" and "long" before an age and a time.
+fn is_of_measure(question: &[Word], at: usize, answer: &str) -> bool {
+    let is_behind_how = at.checked_sub(1).is_some_and(|at| question[at].lower == "how");
+    let units = || Values::read(answer, &|_| false).numbers.into_iter().map(|number| number.unit);
+    let is_time = |unit: Option<String>| unit.is_some_and(|unit| is_duration(&unit));
+    is_behind_how
+        && match question[at].lower.as_str() {
+            "many" | "often" => true,
+            "old" => units().any(|unit| unit.is_none_or(|unit| is_duration(&unit))),
+            "long" => units().any(is_time),
+            _ => false,
+        }
+}
+
+/// The stem of what a number in the answer counts: "student" for "How many students passed?", "year" for "How old is Ann?".
+pub(super) fn counted(question: &str) -> Option<String> {
+    let words = words(question);
+    let how = words.iter().position(|word| word.lower == "how")?;
+    match words.get(how + 1)?.lower.as_str() {
+        "old" => stem("year"),
+        "many" => {
+            let phrase = words[how + 2..].iter().take_while(|word| word.stem.is_some() && !is_past(&word.lower));
+            phrase.last()?.stem.clone()
+        }
+        _ => None,
+    }
 }
 
 /// Whether any statement answers a question: "What happened?".

@@ -1,14 +1,16 @@
 //! An answer with a verdict on each of its claims, and the citations that follow from them.
 
-use super::asking::{asks_for_subject, asks_what_happened, without_asking};
+use super::asking::{asks_for_subject, asks_what_happened, counted, without_asking};
 use super::attribution::attributed;
 use super::candidates::Place;
 use super::choose::ShortAnswer;
-use super::claims::{Claim, SUBJECTS, claims, is_fragment, is_stated_by};
+use super::claims::{Claim, SUBJECTS, claims, is_clause_of, is_fragment, is_part_of_clause, is_stated_by};
 use super::naming::has_name;
 use super::negation::Clauses;
+use super::occurrences::occurrences;
 use super::question::AUXILIARIES;
 use super::roles::replacing;
+use super::stated::{Stating, can_answer};
 use super::subject::topic;
 use super::values::Values;
 use super::verdict::{Checks, Compared, Verdict, verify, verify_compared};
@@ -54,16 +56,21 @@ fn verdict(asked: &str, word: Option<bool>, rest: &str, evidence: &[&str], check
         Some(false) => denied(asked, verify(asked, evidence, checks), evidence),
         None if is_part(asked, rest, evidence, checks) => {
             let (claim, statement) = (format!("{asked}? {rest}"), statement(asked, rest));
+            let counted = counted(asked);
             let compared =
-                Compared { claim: &claim, statement: &statement, answer: rest, about: Vec::new(), topic: None };
-            verify_compared(compared, evidence, checks)
+                Compared { claim: &claim, statement: &statement, answer: rest, counted, ..Compared::default() };
+            match verify_compared(compared, evidence, checks) {
+                Verdict::Supported(place) if !can_be_in(asked, rest, place, evidence) => Verdict::Unsupported,
+                verdict => verdict,
+            }
         }
         None if word.is_some_and(|yes| is_opposed(yes, asked, rest)) => Verdict::Unsupported,
         None => {
             let refers = begins_with_pronoun(rest);
             let about: Vec<_> = one_name(asked).filter(|_| refers).into_iter().collect();
             let topic = topic(asked).filter(|_| refers && about.is_empty());
-            verify_compared(Compared { claim: rest, statement: rest, answer: "", about, topic }, evidence, checks)
+            let compared = Compared { claim: rest, statement: rest, about, topic, ..Compared::default() };
+            verify_compared(compared, evidence, checks)
         }
     }
 }
@@ -74,19 +81,31 @@ fn is_name(lower: &str, evidence: &[&str]) -> bool {
     !evidence.iter().any(has)
 }
 
-/// Whether a short answer states something only together with the question.
+/// Whether an answer states something only together with the question: a few words without a verb that the evidence does not have as a
+/// statement about the subject of the question, or words that are only a part of a statement there.
 fn is_part(asked: &str, text: &str, evidence: &[&str], checks: Checks<'_>) -> bool {
-    is_fragment(text, &|lower| is_name(lower, evidence))
-        && !asks_what_happened(asked)
-        && !is_stated(asked, text, evidence, checks)
+    let sentence = match verify(text, evidence, Checks { judge: None, similarity: None, ..checks }) {
+        Verdict::Supported(Place { text: at, start, end }) => Some(&evidence[at][start..end]),
+        _ => None,
+    };
+    !asks_what_happened(asked)
+        && match is_fragment(text, &|lower| is_name(lower, evidence)) {
+            true => {
+                !sentence.is_some_and(|sentence| is_stated_by(asked, text, sentence) || is_clause_of(text, sentence))
+            }
+            false => sentence.is_some_and(|sentence| is_part_of_clause(text, sentence)),
+        }
 }
 
-/// Whether the evidence has a few words as a statement about the subject of the question.
-fn is_stated(asked: &str, text: &str, evidence: &[&str], checks: Checks<'_>) -> bool {
-    match verify(text, evidence, Checks { judge: None, similarity: None, ..checks }) {
-        Verdict::Supported(Place { text: at, start, end }) => is_stated_by(asked, text, &evidence[at][start..end]),
-        _ => false,
-    }
+/// Whether a span can state the answer to a question where it has the words of the answer one after the other.
+fn can_be_in(asked: &str, answer: &str, span: Place, evidence: &[&str]) -> bool {
+    let text = evidence[span.text];
+    let states = |place: &Place| {
+        let answer = span.start + place.start..span.start + place.end;
+        can_answer(asked, &Stating { text, heading: "", quote: span.start..span.end, answer })
+    };
+    let places = occurrences(asked, &[&text[span.start..span.end]], answer);
+    places.is_empty() || places.iter().any(states)
 }
 
 /// Whether the statement after "yes" denies what the question states, or the one after "no" states it, by negations alone: after

@@ -3,7 +3,8 @@
 use std::ops::Range;
 
 use super::asking::is_english;
-use super::negation::Clauses;
+use super::asserted::is_main_clause;
+use super::negation::{Clauses, run_of};
 use super::question::Question;
 use super::speech::is_third;
 use super::words::{Word, is_past, words};
@@ -95,7 +96,6 @@ pub(super) fn is_stated_by(asked: &str, text: &str, sentence: &str) -> bool {
         is_subject || DETERMINERS.contains(&word.lower.as_str())
     };
     let subject = said.iter().take_while(is_asked).count();
-    let is_present = |lower: &str| lower.len() > 3 && lower.ends_with('s') && !lower.ends_with("ss");
     let is_form = |word: &Word| match is_english(&question) {
         true => is_present(&word.lower),
         false => word.lower.chars().nth(3).is_some() && said[..subject].iter().any(|word| word.capital),
@@ -105,10 +105,15 @@ pub(super) fn is_stated_by(asked: &str, text: &str, sentence: &str) -> bool {
     };
     let Some(place) = given.iter().position(|word| word.lower == verb.lower) else { return false };
     let clauses = Clauses::read(&given, sentence);
-    // "sell" of "Apple stores in Europe sell phones"
+    // "sell" of "Apple stores in Europe also sell phones"
     let follows = |at: usize| {
-        let next = given.get(at + 1).filter(|_| clauses.clause(at) == clauses.clause(at + 1));
-        next.is_some_and(|next| next.stem.is_some() && !next.capital && !next.number && !next.lower.ends_with("ly"))
+        let is_adverb = |word: &Word| {
+            let begins_phrase = || [&PREPOSITIONS[..], &DETERMINERS].concat().contains(&word.lower.as_str());
+            word.lower.ends_with("ly") || word.is_function() && !begins_phrase()
+        };
+        let behind = (at + 1..given.len()).take_while(|other| clauses.clause(*other) == clauses.clause(at));
+        let next = behind.map(|other| &given[other]).find(|word| !is_adverb(word));
+        next.is_some_and(|next| next.stem.is_some() && !next.capital && !next.number)
     };
     let ends = said.last().and_then(|last| given.iter().rposition(|word| word.lower == last.lower));
     let is_other = |at: usize| {
@@ -121,6 +126,38 @@ pub(super) fn is_stated_by(asked: &str, text: &str, sentence: &str) -> bool {
         && is_form(verb)
         && !(is_english(&question) && ends.is_some_and(follows))
         && !(0..given.len()).any(is_other)
+}
+
+/// Whether words are one after the other in a sentence as a part of a clause whose verb is another: "a house built in 1920" of "Bob sold
+/// a house built in 1920".
+pub(super) fn is_part_of_clause(text: &str, span: &str) -> bool {
+    let said = words(text);
+    sentences(span).into_iter().any(|range| {
+        let given = words(&span[range.clone()]);
+        let clauses = Clauses::read(&given, &span[range]);
+        let Some(start) = run_of(&said, &given).filter(|_| !said.is_empty()) else { return false };
+        let run = start..start + said.len();
+        let (first, last) = (clauses.clause(start), clauses.clause(run.end - 1));
+        let is_verb = |at: &usize| is_verb(&given, *at, &|_| true);
+        // "Anna left Paris to be cured"
+        let behind = (run.end..given.len()).take_while(|at| given[*at].lower != "to");
+        (0..start).any(|at| clauses.clause(at) == first && is_verb(&at))
+            || behind.filter(|at| clauses.clause(*at) == last).any(|at| is_verb(&at))
+    })
+}
+
+/// Whether words are a main clause of a sentence with a verb in the present behind a name: "Maria speaks Finnish" of "Unlike Paul, Maria
+/// speaks Finnish".
+pub(super) fn is_clause_of(text: &str, sentence: &str) -> bool {
+    let (said, given) = (words(text), words(sentence));
+    let is_name = |word: &Word| word.capital && word.stem.is_some();
+    let acts = |pair: &[Word]| is_name(&pair[0]) && !pair[1].capital && !pair[1].number && is_present(&pair[1].lower);
+    said.len() > 2 && said.windows(2).any(acts) && is_main_clause(&said, &given, &Clauses::read(&given, sentence))
+}
+
+/// Whether a word has the form of the third person.
+fn is_present(lower: &str) -> bool {
+    lower.len() > 3 && lower.ends_with('s') && !lower.ends_with("ss")
 }
 
 fn is_verb_form(lower: &str) -> bool {
@@ -145,6 +182,11 @@ pub(super) fn is_verb(words: &[Word], at: usize, is_name: &dyn Fn(&str) -> bool)
         return false;
     }
     if AMBIGUOUS.contains(&lower) {
+        // "Rent rose to 450 euros"
+        let changes = |after: &Word| matches!(after.lower.as_str(), "by" | "from" | "to");
+        if after.is_some_and(changes) && words.get(at + 2).is_some_and(|next| next.number) {
+            return before.is_some_and(|before| before.stem.is_some());
+        }
         return before.is_some_and(|before| is_object(before, after) || PRONOUNS.contains(&before.lower.as_str()));
     }
     // Every first word has a capital: "Old abandoned house".

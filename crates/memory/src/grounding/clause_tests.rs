@@ -1,7 +1,7 @@
 //! Statements that take words of one clause of a sentence for those of another, beside those that it makes.
 
 use super::statement_tests::{answers, tell_apart};
-use super::{Checks, Verdict, verify};
+use super::{Checks, Verdict, check, verify};
 
 #[test]
 fn a_measure_is_of_the_dimension_beside_it() {
@@ -57,6 +57,9 @@ fn an_answer_with_another_verb_than_that_of_the_question_does_not_answer() {
     assert!(answers("Where was the man buried?", "Rome", "The man was killed and buried in Rome."));
     let students = "Of the 40 students, 31 passed the exam.";
     assert!(!answers("How many students passed the exam?", "40", students));
+    let troops = "The troops left the Rhineland in 1930 and the German army reoccupied it in 1936.";
+    assert!(answers("When did the German army reoccupy the Rhineland?", "1936", troops));
+    assert!(!answers("When did the German army reoccupy the Rhineland?", "1930", troops));
 }
 
 #[test]
@@ -115,4 +118,82 @@ fn neither_and_nor_negate_once() {
 fn a_subject_may_be_behind_its_verb() {
     let text = "Just outside stood two tall soldiers.";
     assert!(answers("Who stood just outside?", "two tall soldiers", text));
+}
+
+#[test]
+fn words_that_ask_for_a_number_need_not_be_in_the_sentence() {
+    let students = "Of the 40 students, 31 passed the exam.";
+    let lake = "The lake has a depth of 40 m and a length of 2 km.";
+    for (question, answer, evidence) in [
+        ("How many passed?", "31", students),
+        ("How many students passed the exam?", "31", students),
+        ("How deep is the lake?", "40 m", lake),
+        ("How long is the lake?", "2 km", lake),
+        ("How long did the trip to Rome take?", "four months", "The trip to Rome took four months."),
+        ("How old is Ann Lee?", "22", "Ann Lee is 22 years old."),
+    ] {
+        assert!(answers(question, answer, evidence), "{question} {answer}");
+    }
+    for (question, answer, evidence) in [
+        ("How many students passed the exam?", "40", students),
+        ("How many students passed the exam?", "30", "The students passed the exam in 30 minutes."),
+        ("How deep is the lake?", "2 km", lake),
+        ("How deep is the lake?", "40 m", "The lake is 40 m from the house."),
+        ("How old is Ann Lee?", "22", "Ann Lee has 22 cars."),
+    ] {
+        assert!(!answers(question, answer, evidence), "{question} {answer}");
+    }
+}
+
+#[test]
+fn a_pronoun_does_not_refer_to_the_agent_of_a_passive_or_to_another_number() {
+    let bridge = "The old bridge was built by the Romans. It was destroyed in 1944.";
+    tell_apart(&[
+        ("The Romans were destroyed in 1944.", "The old bridge was destroyed in 1944.", bridge),
+        ("The Romans were destroyed in 1944.", "", "The Romans built the old bridge. It was destroyed in 1944."),
+        ("France was enlarged in 1860.", "Paris was enlarged in 1860.", "Paris is in France. It was enlarged in 1860."),
+        ("", "Ann Lee was born in 1950.", "The book was written by Ann Lee. She was born in 1950."),
+    ]);
+    assert!(!answers("When were the Romans destroyed?", "1944", bridge));
+    assert!(answers("When was the old bridge destroyed?", "1944", bridge));
+}
+
+#[test]
+fn what_another_does_does_not_contradict_an_answer() {
+    let verdict = |question, answer, evidence| check(question, answer, &[evidence], Checks::default())[0].verdict;
+    for answer in ["Bob lives in Rome.", "Rome"] {
+        assert_eq!(verdict("Where does Bob live?", answer, "Anna lives in Rome."), Verdict::Unsupported, "{answer}");
+    }
+    let oslo = verdict("Where does Bob live?", "Rome", "Bob lives in Oslo.");
+    assert!(matches!(oslo, Verdict::Contradicted(_)));
+}
+
+#[test]
+fn a_noun_phrase_with_a_participle_states_nothing() {
+    let house = "Bob sold a house built in 1920.";
+    assert!(!answers("What did Ann buy?", "a house built in 1920", house));
+    assert!(answers("What did Bob sell?", "a house built in 1920", house));
+    let cure = "Anna left Paris to be cured in Rome.";
+    assert!(answers("What happened to the court?", "Anna left Paris.", cure));
+    let stores = "Apple stores in Europe also sell phones.";
+    assert!(!answers("What fell at Apple?", "Apple stores in Europe", stores));
+}
+
+#[test]
+fn an_answer_has_the_type_that_the_question_requires() {
+    let welding = "Gas welding was shown in 1901.";
+    assert!(answers("Which welding was shown in 1901?", "Gas welding", welding));
+    assert!(!answers("Which welding was shown in 1901?", "welding", welding));
+    let war = "In Europe, on 18 May 1756, England declared war on France.";
+    assert!(answers("When did England declare war on France?", "18 May 1756", war));
+    assert!(!answers("When did England declare war on France?", "Europe", war));
+    assert!(answers("When did Ann sail to Rome?", "after the war", "Ann sailed to Rome after the war."));
+    let plague = "The plague came to Venice 22 times between 1361 and 1528.";
+    assert!(answers("How many times did the plague come to Venice?", "22", plague));
+    assert!(!answers("How many times did the plague come to Venice?", "between 1361 and 1528", plague));
+    let jingle = "In 2015 the firm stopped the use of its 1998 jingle.";
+    assert!(answers("When did the firm stop the use of its jingle?", "2015", jingle));
+    assert!(!answers("When did the firm stop the use of its jingle?", "1998", jingle));
+    assert!(!answers("How many students passed the exam?", "Ann", "Ann and 30 students passed the exam."));
+    assert!(!answers("Who named the farm?", "Sunnybrook", "She named the farm Sunnybrook."));
 }

@@ -30,6 +30,11 @@ fn dimension_of(lower: &str) -> Option<usize> {
     DIMENSIONS.iter().position(|names| names.contains(&lower))
 }
 
+/// The adjective that names the dimension of a lower-case word: "long" of "length".
+pub(super) fn adjective_of(lower: &str) -> Option<&'static str> {
+    dimension_of(lower).map(|at| DIMENSIONS[at][0])
+}
+
 /// Whether a lower-case word names a dimension.
 pub(super) fn names_dimension(lower: &str) -> bool {
     dimension_of(lower).is_some()

@@ -4,12 +4,13 @@ use std::ops::Range;
 
 use chrono::NaiveDate;
 
+use super::asserted::is_open;
 use super::dimension::is_of_another_dimension;
 use super::hedges::{is_question, only_considers};
 use super::naming::has_name;
 use super::negation::{Polarity, polarity, run_of};
 use super::numbers::{Bound, Number, is_equal};
-use super::opposites::{is_compared_with_another, is_in_other_direction, is_taken_back};
+use super::opposites::{is_before_change, is_compared_with_another, is_in_other_direction, is_taken_back};
 use super::pairing::{is_of_another_clause, is_of_another_conjunct};
 use super::passage::Sentence;
 use super::predicates::{is_of_another_date, is_of_another_verb, is_whole};
@@ -17,7 +18,8 @@ use super::relative::full;
 use super::roles::{Named, is_exchanged, is_role_of_another, replacing, turned};
 use super::speech::FIRST;
 use super::statement::Statement;
-use super::subject::{is_about_another, is_in_subject, is_of_one_subject};
+use super::subject::{cannot_refer, is_about_another, is_answer, is_in_subject, is_of_one_subject};
+use super::times::is_at_another_time;
 use super::turn::{is_vocative, speaker_at};
 use super::words::{Word, bare, words};
 
@@ -84,11 +86,18 @@ pub(super) fn faults(claim: &Statement, shown: &Shown<'_>) -> Vec<Fault> {
             || is_about_another(claim, given, shown.beside)
     };
     // "40 students passed" is in "31 of the 40 students passed".
-    let has_run = run_of(said, given).is_some_and(|at| !is_whole(given, at));
+    let is_open = is_open(said, &claim.answer, given, &shown.stated.clauses);
+    let has_run = !is_open && run_of(said, given).is_some_and(|at| !is_whole(given, at));
     if !has_run && is_of_another() {
         faults.push(Fault::Doubt);
     }
-    if only_considers || is_question(&shown.text[shown.range.clone()]) || is_exchanged(&claim_named, &shown_named) {
+    if is_open
+        || only_considers
+        || is_at_another_time(claim, shown.stated)
+        || is_before_change(said, given)
+        || is_question(&shown.text[shown.range.clone()])
+        || is_exchanged(&claim_named, &shown_named)
+    {
         faults.push(Fault::Doubt);
     }
     faults
@@ -178,14 +187,20 @@ fn names(claim: &Statement, shown: &Shown<'_>, faults: &mut Vec<Fault>) {
     let is_shown = |name: &[String]| has_name(name, words) || is_speaker(name) || is_behind_digits(name);
     for name in said.iter().filter(|name| !is_shown(name)) {
         let has_part = || name.iter().any(|part| has_name(std::slice::from_ref(part), words));
-        let is_near = || shown.beside.iter().any(|other| has_name(name, &other.words));
+        let is_near = || {
+            let refers = |other: &Sentence| {
+                other.range.start > shown.range.start || !cannot_refer(name, &claim.words, words, &other.words)
+            };
+            shown.beside.iter().any(|other| has_name(name, &other.words) && refers(other))
+        };
         let is_meant = (has_pronoun() || has_part())
             && !has_namesake(name, given)
             && is_near()
             && replacing(name, &claim.words, words).is_empty();
         if !is_meant {
             // "Anna lives in Rome" does not say that Bob does not.
-            let is_excluded = || is_of_one_subject(claim) || !is_in_subject(name, &claim.words);
+            let is_excluded =
+                || is_of_one_subject(claim) || is_answer(name, claim) || !is_in_subject(name, &claim.words);
             faults.push(Fault::missing(has_rival() && is_excluded()));
         }
     }

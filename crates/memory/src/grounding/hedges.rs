@@ -1,7 +1,6 @@
-//! Sentences that hold the words of a statement without stating it: "If Jim sold his watch, ...", "Jim may sell his watch.",
-//! "Did Jim sell his watch?". Hedges are known in English only, and are compared by clause, as negations are.
+//! Sentences that hold the words of a statement without stating it: "Jim may sell his watch.", "Did Jim sell his watch?". Hedges
+//! are known in English only, and are compared by clause, as negations are.
 
-use super::claims::DETERMINERS;
 use super::negation::Clauses;
 use super::words::{Word, is_past};
 
@@ -14,8 +13,11 @@ pub(super) fn only_considers(claim: (&[Word], &Clauses), shown: (&[Word], &Claus
         true => is_hedge(given, at) || FUTURE.contains(&given[at].lower.as_str()),
         false => is_hedge(given, at) || is_former(given, at),
     };
-    // "What did he deny?" asks for what he denied.
-    let is_said = |at: &usize| given[*at].stem.is_some() && said.iter().any(|word| word.stem == given[*at].stem);
+    // "May" is no "may".
+    let is_alike = |a: &Word, b: &Word| a.lower == b.lower && a.capital == b.capital;
+    // "What may he deny?" asks for what he may have denied.
+    let is_same = |a: &Word, b: &Word| is_alike(a, b) || a.stem.is_some() && a.stem == b.stem;
+    let is_said = |at: &usize| said.iter().any(|word| is_same(word, &given[*at]));
     let hedged = (0..given.len()).filter(|at| is_open(*at) && !is_said(at));
     let hedged: Vec<usize> = hedged.map(|at| given_clauses.clause(at)).collect();
     // "It is possible | that Jim sold his watch."
@@ -47,24 +49,13 @@ fn is_former(words: &[Word], at: usize) -> bool {
 fn is_hedge(words: &[Word], at: usize) -> bool {
     let lower = words[at].lower.as_str();
     let begins_with_capital = at > 0 && words[at].capital;
-    // "going to Rome" is no aim.
-    let is_place = |word: &Word| word.capital || DETERMINERS.contains(&word.lower.as_str());
-    let is_to = |at: usize| words.get(at).is_some_and(|word| word.lower == "to");
-    let is_aim = || AIMS.contains(&lower) && is_to(at + 1) && words.get(at + 2).is_some_and(|word| !is_place(word));
-    let is_report = || REPORTS.contains(&lower) && words.get(at + 1).is_some_and(|word| word.lower == "that");
     // "May" and "Might" inside a sentence are names.
     !begins_with_capital && words[at].stem.as_deref() != Some("may") && HEDGES.contains(&lower)
-        || is_aim()
-        || is_report()
 }
 
-const HEDGES: [&str; 24] = [
+const HEDGES: [&str; 16] = [
     "allegedly",
-    "believe",
-    "believed",
-    "believes",
     "could",
-    "if",
     "likely",
     "may",
     "maybe",
@@ -75,62 +66,10 @@ const HEDGES: [&str; 24] = [
     "presumably",
     "probably",
     "reportedly",
-    "rumoured",
     "should",
-    "suppose",
     "supposedly",
-    "unless",
     "unlikely",
-    "whether",
     "would",
-];
-
-/// Verbs that "that" follows before what is not so, or is not known to be so.
-const REPORTS: [&str; 14] = [
-    "alleged", "alleges", "claimed", "claims", "denied", "denies", "doubted", "doubts", "hoped", "hopes", "promised",
-    "promises", "thought", "wished",
-];
-
-/// Words that "to" follows before what is not done yet, or is only said to be so.
-const AIMS: [&str; 38] = [
-    "about",
-    "aim",
-    "aims",
-    "alleged",
-    "attempt",
-    "attempted",
-    "attempts",
-    "expected",
-    "expects",
-    "forgets",
-    "forgot",
-    "going",
-    "hope",
-    "hoped",
-    "hopes",
-    "intended",
-    "intends",
-    "offered",
-    "offers",
-    "plan",
-    "planned",
-    "plans",
-    "promised",
-    "reported",
-    "said",
-    "supposed",
-    "thought",
-    "threatened",
-    "tried",
-    "tries",
-    "try",
-    "trying",
-    "want",
-    "wanted",
-    "wants",
-    "wish",
-    "wished",
-    "wishes",
 ];
 
 /// Verbs of the future, which state nothing about the past.
@@ -139,7 +78,7 @@ const FUTURE: [&str; 2] = ["will", "shall"];
 const PAST: [&str; 4] = ["was", "were", "had", "did"];
 
 /// What a claim may have in place of a hedge.
-const ABLE: [&str; 4] = ["able", "can", "will", "must"];
+const ABLE: [&str; 3] = ["able", "can", "must"];
 
 #[cfg(test)]
 mod tests {
@@ -158,16 +97,10 @@ mod tests {
         assert!(!considers("The saw cuts wood.", "The saw is used to cut wood."));
         let claim = "Jim sold his watch.";
         for open in [
-            "If Jim had sold his watch, he would be rich.",
             "Jim may have sold his watch.",
             "Perhaps Jim sold his watch.",
-            "Jim wanted to sell his watch.",
             "Jim will sell his watch.",
             "It is possible that Jim sold his watch.",
-            "Ann asked whether Jim sold his watch.",
-            "Ann claimed that Jim sold his watch.",
-            "Ann denied that Jim sold his watch.",
-            "Jim was said to have sold his watch.",
         ] {
             assert!(considers(claim, open), "{open}");
             assert!(!considers(open, open), "{open}");
@@ -183,6 +116,7 @@ mod tests {
             assert!(!considers(claim, stated), "{stated}");
         }
         assert!(!considers("The office opens in May.", "The office will open in May."));
+        assert!(considers("The office will open in May.", "The office may open in May."));
     }
 
     #[test]

@@ -7,6 +7,9 @@
 
 mod abstain;
 mod asking;
+mod asserted;
+#[cfg(test)]
+mod asserted_tests;
 mod attribution;
 mod blocks;
 mod candidates;
@@ -41,6 +44,7 @@ mod statement;
 #[cfg(test)]
 mod statement_tests;
 mod subject;
+mod times;
 mod turn;
 mod typed;
 mod values;

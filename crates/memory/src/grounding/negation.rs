@@ -13,6 +13,10 @@ use super::words::Word;
 pub(super) struct Clauses {
     /// The clause of each word, from 0.
     of_word: Vec<usize>,
+    /// The part of the text of each word, from 0: parts end at semicolons and at conjunctions behind a comma.
+    segments: Vec<usize>,
+    /// Whether a mark is directly before each word.
+    marked: Vec<bool>,
     /// Whether each word negates.
     negates: Vec<bool>,
     /// Whether no word shows that the text is English.
@@ -33,16 +37,23 @@ impl Clauses {
         let gap = |at: usize| words.get(at + 1).map_or("", |next| &text[words[at].range.end..next.range.start]);
         let is_foreign = !words.iter().any(|word| ENGLISH.contains(&word.lower.as_str()));
         let (mut of_word, mut negates, mut clause) = (Vec::new(), Vec::new(), 0);
+        let (mut segments, mut marked, mut segment) = (Vec::new(), Vec::new(), 0);
         for (at, word) in words.iter().enumerate() {
             let follows_mark = at > 0 && gap(at - 1).contains(MARKS);
             let begins = CONJUNCTIONS.contains(&word.lower.as_str()) || begins_exception(words, at);
             if at > 0 && (follows_mark || begins) {
                 clause += 1;
             }
+            let is_joined = || gap(at - 1).contains(',') && JOINING.contains(&word.lower.as_str());
+            if at > 0 && (gap(at - 1).contains(';') || is_joined()) {
+                segment += 1;
+            }
             of_word.push(clause);
+            segments.push(segment);
+            marked.push(follows_mark);
             negates.push(negates_at(words, at, gap(at), is_foreign));
         }
-        Clauses { of_word, negates, is_foreign }
+        Clauses { of_word, segments, marked, negates, is_foreign }
     }
 
     /// Whether the text has a negation.
@@ -57,6 +68,16 @@ impl Clauses {
     /// The clause of a word.
     pub fn clause(&self, at: usize) -> usize {
         self.of_word[at]
+    }
+
+    /// The part of the text that a word is in.
+    pub fn segment(&self, at: usize) -> usize {
+        self.segments[at]
+    }
+
+    /// Whether a mark is directly before a word.
+    pub fn follows_mark(&self, at: usize) -> bool {
+        self.marked[at]
     }
 
     /// The number of clauses.
@@ -105,6 +126,8 @@ pub(super) fn polarity(claim: (&[Word], &Clauses), shown: (&[Word], &Clauses)) -
         return if reports || denies { Polarity::Unclear } else { Polarity::Same };
     }
     let stems: HashSet<&String> = said.iter().filter_map(|word| word.stem.as_ref()).collect();
+    let names: HashSet<&String> =
+        said.iter().filter(|word| word.capital).filter_map(|word| word.stem.as_ref()).collect();
     // "The team won without injuries." is no denial of a claim that does not speak of injuries.
     let is_apart = |at: usize| {
         let clause = given_clauses.of_word[at];
@@ -114,7 +137,12 @@ pub(super) fn polarity(claim: (&[Word], &Clauses), shown: (&[Word], &Clauses)) -
     let whole = said_clauses.is_negative(|_| true) != given_clauses.is_negative(|at| !is_apart(at));
     let by_clause = (0..said_clauses.count()).any(|clause| {
         let negative = said_clauses.is_negative(|at| said_clauses.of_word[at] == clause);
-        let best = given_clauses.best_for(&said_clauses.stems_of(clause, said), given);
+        let mut best = given_clauses.best_for(&said_clauses.stems_of(clause, said), given);
+        // "Neither Ann nor Bob passed, while Cleo did."
+        let is_named = |clause: &usize| given_clauses.stems_of(*clause, given).iter().any(|stem| names.contains(*stem));
+        if said_clauses.count() == 1 && best.iter().any(is_named) {
+            best.retain(is_named);
+        }
         let differs = |clause: usize| given_clauses.is_negative(|at| given_clauses.of_word[at] == clause) != negative;
         !best.is_empty() && best.into_iter().all(differs)
     });
@@ -271,6 +299,9 @@ const ENGLISH: [&str; 16] =
 
 /// Marks between clauses.
 const MARKS: [char; 12] = [',', ';', ':', '(', ')', '—', '–', '"', '“', '”', '，', '،'];
+
+/// Conjunctions that begin another statement behind a comma.
+pub(super) const JOINING: [&str; 6] = ["and", "but", "so", "while", "whereas", "yet"];
 
 /// Words that begin a clause.
 const CONJUNCTIONS: [&str; 19] = [

@@ -309,6 +309,13 @@ pub(super) fn is_measure(found: &str) -> bool {
     MEASURES.split(' ').any(|word| stem(word).is_some_and(|stem| stem == found))
 }
 
+/// Whether a stem is that of a unit of time.
+pub(super) fn is_duration(found: &str) -> bool {
+    DURATIONS.split(' ').any(|word| stem(word).is_some_and(|stem| stem == found))
+}
+
+const DURATIONS: &str = "second minute hour day night week month season year decade century";
+
 const MEASURES: &str = "kilometre metre centimetre millimetre mile foot yard inch kilogram gram pound ounce ton tonne litre \
 gallon acre hectare second minute hour day week month year century degree percent dollar euro pound";
 

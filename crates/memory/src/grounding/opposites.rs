@@ -58,6 +58,21 @@ pub(super) fn is_in_other_direction(claim: &[Word], shown: &[Word]) -> bool {
     })
 }
 
+/// Whether a number of a claim is only what something changes from in a sentence: "rose from 400 to 450" does not say that it is 400.
+/// Years are no such numbers.
+pub(super) fn is_before_change(claim: &[Word], shown: &[Word]) -> bool {
+    let is_behind_from = |words: &[Word], at: usize| at > 0 && words[at - 1].lower == "from";
+    let is_begin = |at: usize| {
+        let mut behind = shown[at + 1..].iter().take(3).skip_while(|word| word.lower != "to");
+        is_behind_from(shown, at) && behind.next().is_some() && behind.next().is_some_and(|next| next.number)
+    };
+    let is_year = |word: &Word| word.lower.len() == 4 && word.lower.chars().all(|c| c.is_ascii_digit());
+    (0..claim.len()).filter(|at| claim[*at].number && !is_year(&claim[*at]) && !is_behind_from(claim, *at)).any(|at| {
+        let mut places = (0..shown.len()).filter(|place| shown[*place].lower == claim[at].lower).peekable();
+        places.peek().is_some() && places.all(is_begin)
+    })
+}
+
 /// Words before a beginning or an end.
 const DIRECTIONS: [(&str, bool); 4] = [("from", false), ("to", true), ("until", true), ("till", true)];
 

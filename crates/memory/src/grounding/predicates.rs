@@ -57,7 +57,7 @@ fn answers_another_verb(claim: &Statement, shown: &Statement, given: &[Predicate
     let places: Vec<usize> = (0..words.len()).filter(is_of_answer).collect();
     let clause = |at: usize| shown.clauses.clause(at);
     // "He was killed and buried in Rome"
-    let shares = |verb: &&Predicate| stems(shown, verb.at + 1..verb.extent.end).next().is_none();
+    let shares = |verb: &&Predicate| (verb.at + 1..verb.extent.end).all(|at| words[at].stem.is_none());
     let is_of = |at: usize, verb: &Predicate| {
         let is_argument = |stem: &String| verb.agent.contains(stem) || verb.patient.contains(stem);
         clause(at) == clause(verb.at) || words[at].stem.as_ref().is_some_and(is_argument)
@@ -73,7 +73,7 @@ fn answers_another_verb(claim: &Statement, shown: &Statement, given: &[Predicate
     // The name that the pronoun before the asked verb refers to.
     let is_meant = |at: usize, verb: &Predicate| at < verb.at && asked.iter().any(|asked| asked.agent.is_empty());
     // A plural behind a name has the form of a verb too: "Welsh schools".
-    let is_certain = |verb: &Predicate| is_past(&words[verb.at].lower) || verb.verb == BE;
+    let is_certain = |verb: &Predicate| verb.verb == BE || is_verb(words, verb.at, &|_| true);
     let is_of_other = |at: usize| {
         let holds = |verb: &&&Predicate| {
             is_certain(verb) && clause(at) == clause(verb.at) && has_subject(verb) && !is_meant(at, verb)
@@ -150,7 +150,20 @@ fn fits(own: &Predicate, other: &Predicate, given: &[Predicate], claim: &Stateme
     let is_exchanged = |own: &BTreeSet<String>, other: &BTreeSet<String>| {
         differ(own, other) && own.iter().any(is_of_other) && !is_gapped(own)
     };
-    !is_exchanged(&own.patient, &other.patient)
+    // "Ordered Bauer to pay to Klein" is not what Klein is ordered.
+    let is_receiver = || {
+        let is_article = |at: usize| DETERMINERS.contains(&shown.words[at].lower.as_str());
+        let is_behind_to = |at: usize| {
+            let before = (other.at..at).rev().find(|before| !is_article(*before));
+            before.is_some_and(|before| shown.words[before].lower == "to")
+        };
+        let mut places = (other.at + 1..other.extent.end)
+            .filter(|at| shown.words[*at].stem.as_ref().is_some_and(|stem| own.patient.contains(stem)))
+            .peekable();
+        own.agent.is_empty() && !other.agent.is_empty() && places.peek().is_some() && places.all(is_behind_to)
+    };
+    !is_receiver()
+        && !is_exchanged(&own.patient, &other.patient)
         && !is_exchanged(&own.rest, &other.rest)
         && (!differ(&own.agent, &other.agent) || is_gapped(&own.agent))
 }
@@ -200,7 +213,7 @@ fn stems(text: &Statement, range: Range<usize>) -> impl Iterator<Item = String> 
 
 fn predicates(text: &Statement) -> Vec<Predicate> {
     let (words, clauses) = (&text.words[..], &text.clauses);
-    let verbs: Vec<usize> = (0..words.len()).filter(|at| is_predicate(words, clauses, *at)).collect();
+    let verbs = verbs(words, clauses);
     let mut found: Vec<Predicate> = Vec::new();
     // The surface subject of the verb before.
     let mut subject = BTreeSet::new();
@@ -257,6 +270,11 @@ fn predicates(text: &Statement) -> Vec<Predicate> {
     found
 }
 
+/// The main verbs of a text.
+pub(super) fn verbs(words: &[Word], clauses: &Clauses) -> Vec<usize> {
+    (0..words.len()).filter(|at| is_predicate(words, clauses, *at)).collect()
+}
+
 /// Whether a word is the main verb of its clause, by its form and the words beside it.
 fn is_predicate(words: &[Word], clauses: &Clauses, at: usize) -> bool {
     let word = &words[at];
@@ -275,7 +293,7 @@ fn is_predicate(words: &[Word], clauses: &Clauses, at: usize) -> bool {
     // "Anna lives in Rome"
     let is_present = || {
         let follows = |next: &Word| next.is_function() || next.capital || next.number;
-        let is_name = |word: &Word| word.capital && word.stem.is_some();
+        let is_name = |word: &Word| word.capital && word.stem.is_some() && !word.number;
         let has_subject = before.is_some_and(|word| is_name(word) || SUBJECTS.contains(&word.lower.as_str()));
         lower.len() > 3
             && lower.ends_with('s')
@@ -319,7 +337,7 @@ pub(super) fn has_predicate(text: &Statement, clause: usize) -> bool {
 }
 
 /// Where the subject of a verb can begin: at its clause, or at the clauses without a verb before it.
-fn subject_start(clauses: &Clauses, at: usize, before: Option<usize>) -> usize {
+pub(super) fn subject_start(clauses: &Clauses, at: usize, before: Option<usize>) -> usize {
     let first = before.map_or(0, |before| clauses.clause(before) + 1).min(clauses.clause(at));
     let start = (0..at).find(|at| clauses.clause(*at) >= first).unwrap_or(at);
     before.map_or(start, |before| start.max(before + 1))

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
+use super::asserted::is_open_answer;
 use super::dates::Date;
 use super::hedges::is_question;
 use super::naming::has_name;
@@ -11,7 +12,7 @@ use super::question::{Kind, Question};
 use super::speech::{FIRST, SECOND, Speaker, is_third, speaker};
 use super::subject::{is_behind_object, is_in_brackets_behind_name};
 use super::turn::{is_vocative, turn};
-use super::typed::{AnswerType, asks_for_score, has_share, is_score};
+use super::typed::{AnswerType, asks_for_score, asks_when, has_share, is_attribute_year, is_score, is_time};
 use super::values::Values;
 use super::words::{Word, bare, words};
 use crate::core::cite::sentences;
@@ -36,11 +37,21 @@ pub struct Stating<'a> {
 /// * if the answer is not of the type that the question requires, or repeats its words;
 /// * if the sentence of the answer gives it another part than the question asks for;
 /// * if a speaker speaks of himself and the question is about another person;
-/// * if the sentence of the answer is itself a question.
+/// * if the sentence of the answer is itself a question, or holds the answer without asserting it.
 pub fn can_state(question: &str, stating: &Stating<'_>) -> bool {
+    let words = words(&stating.text[stating.answer.clone()]);
+    let is_open = |range| is_open_answer(question, &stating.text[stating.answer.clone()], &stating.text[range]);
+    Question::parse(question).echo(&words) < MOST_ECHO
+        && can_answer(question, stating)
+        && !sentence_of(stating).is_some_and(is_open)
+}
+
+/// The same of an answer that may repeat words of the question: "gas welding" for "Which welding was shown in 1901?".
+pub(super) fn can_answer(question: &str, stating: &Stating<'_>) -> bool {
     let parsed = Question::parse(question);
     parsed.options.is_empty()
         && answers(&parsed, stating)
+        && (!asks_when(&parsed, question) || is_time(&stating.text[stating.answer.clone()]))
         && values_are_near(question, stating)
         && is_of_the_person(question, stating)
         && sentence_of(stating).is_none_or(|sentence| can_be_of(question, &parsed, stating, sentence))
@@ -58,10 +69,11 @@ fn can_be_of(question: &str, parsed: &Question, stating: &Stating<'_>, range: Ra
     !is_question(sentence)
         && !is_behind_object(question, sentence, &answer)
         && !is_in_brackets_behind_name(question, sentence, &answer)
+        && (!asks_when(parsed, question) || !is_attribute_year(sentence, &answer))
         && (!asks_for_score(parsed) || is_score(&sentence[answer], sentence))
 }
 
-/// Whether the words of an answer can be one: of the type that is required, and not those of the question.
+/// Whether the words of an answer can be one: of the type that is required, and not all of them those of the question.
 fn answers(question: &Question, stating: &Stating<'_>) -> bool {
     let answer = &stating.text[stating.answer.clone()];
     let words = words(answer);
@@ -73,7 +85,8 @@ fn answers(question: &Question, stating: &Stating<'_>) -> bool {
     let is_word = |word: &Word| word.number || word.lower.chars().nth(1).is_some();
     is_of_type
         && words.iter().any(is_word)
-        && question.echo(&words) < MOST_ECHO
+        && !(question.kind == Kind::Count && words.len() > 1 && Values::read(answer, &|_| false).numbers.is_empty())
+        && question.echo(&words) < 1.0
         && !is_in_another_unit(question, stating)
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, HashSet};
 
+use super::dimension::adjective_of;
 use super::features::MONTHS;
 use super::negation::Clauses;
 use super::opposites::comparisons;
@@ -36,7 +37,9 @@ impl Statement {
         let values = Values::read(text, &is_name);
         // Units are terms as they are compared: "%" for "percent", "kilometre" for "km".
         let is_unit = |at: usize| values.numbers.iter().any(|number| number.unit_at.contains(&at));
-        let plain = content.filter(|(at, _)| !is_unit(*at)).filter_map(|(_, word)| word.stem.clone());
+        // "A depth of 40 m" tells how deep something is.
+        let term = |word: &Word| word.stem.clone().map(|stem| adjective_of(&word.lower).map_or(stem, str::to_owned));
+        let plain = content.filter(|(at, _)| !is_unit(*at)).filter_map(|(_, word)| term(word));
         let units = values.numbers.iter().filter_map(|number| number.unit_term().map(str::to_owned));
         let terms = plain.chain(units).collect();
         let comparisons = words.iter().flat_map(|word| comparisons(&word.lower)).collect();

@@ -7,7 +7,7 @@ use super::negation::Clauses;
 use super::passage::Sentence;
 use super::question::{ASKING, AUXILIARIES, FORMS_OF_BE, kind};
 use super::statement::Statement;
-use super::words::{Word, bare, is_past, words};
+use super::words::{Word, bare, is_past, stem, words};
 
 /// Whether a question asks for the subject of a verb, and in the sentence an answer is behind that verb and its object: "Sunnybrook"
 /// of "She named the farm Sunnybrook" does not tell who named the farm. `answer` is its bytes in the sentence.
@@ -68,10 +68,8 @@ pub(super) fn is_in_brackets_behind_name(question: &str, sentence: &str, answer:
 
 /// Whether a name of a statement, by its words in lower case, is in the subject: no verb and no other subject is before it.
 pub(super) fn is_in_subject(name: &[String], claim: &[Word]) -> bool {
-    let is_here = |run: &[Word]| name.iter().zip(run).all(|(part, word)| part == bare(&word.lower));
-    let Some(place) = claim.windows(name.len().max(1)).position(is_here) else { return false };
-    // "Does Bob live in Rome"
-    let first = usize::from(claim.first().is_some_and(|word| AUXILIARIES.contains(&word.lower.as_str())));
+    let Some(place) = place_of(name, claim) else { return false };
+    let first = behind_auxiliary(claim);
     let begins = || place == first + 1 && LOCATIVE.contains(&claim[first].lower.as_str());
     let is_name = |at: usize| claim[at].capital && claim[at].stem.is_some();
     // A verb in the present, or of another language.
@@ -80,6 +78,47 @@ pub(super) fn is_in_subject(name: &[String], claim: &[Word]) -> bool {
         |at: usize| is_verb(claim, at, &|_| true) || follows_name(at) || SUBJECTS.contains(&claim[at].lower.as_str());
     !begins() && !(first..place).any(ends)
 }
+
+/// Where the subject of a question begins: "Does Bob live in Rome", "Where does Bob live". That of a statement begins with it.
+fn behind_auxiliary(claim: &[Word]) -> usize {
+    let is_auxiliary = |word: &Word| AUXILIARIES.contains(&word.lower.as_str());
+    let asks = claim.iter().take(2).any(|word| ASKING.contains(&word.lower.as_str()));
+    let verb = (0..claim.len()).find(|at| is_auxiliary(&claim[*at]) || is_verb(claim, *at, &|_| true));
+    verb.filter(|at| is_auxiliary(&claim[*at]) && (*at == 0 || asks)).map_or(0, |at| at + 1)
+}
+
+/// Whether the pronoun that is the subject of a sentence cannot refer to a name that is the subject of a claim: because one is in the
+/// plural, or because the subject of the sentence before is in the number of "it" or "they" and the name is in a phrase
+/// behind a preposition there: "The bridge was built by the Romans. It was destroyed."
+pub(super) fn cannot_refer(name: &[String], claim: &[Word], shown: &[Word], before: &[Word]) -> bool {
+    let number = |words: &[Word], forms: [&[&str]; 2]| {
+        words.iter().find_map(|word| forms.iter().position(|forms| forms.contains(&word.lower.as_str())))
+    };
+    let Some(of_pronoun) = number(shown, PRONOUNS) else { return false };
+    let is_thing = !shown.iter().any(|word| matches!(word.lower.as_str(), "he" | "she"));
+    let is_of_subject = || is_thing && number(before, AGREEING) == Some(of_pronoun) && is_in_phrase(name, before);
+    is_in_subject(name, claim)
+        && !is_in_phrase(name, claim)
+        && (number(claim, AGREEING).is_some_and(|of_claim| of_claim != of_pronoun) || is_of_subject())
+}
+
+/// Whether a name is in a phrase behind a preposition.
+fn is_in_phrase(name: &[String], words: &[Word]) -> bool {
+    let Some(place) = place_of(name, words) else { return false };
+    let is_of_phrase = |word: &&Word| !word.number && word.stem.is_some() || DETERMINERS.contains(&word.lower.as_str());
+    let before = words[..place].iter().rev().find(|word| !is_of_phrase(word));
+    before.is_some_and(|word| PREPOSITIONS.contains(&word.lower.as_str()))
+}
+
+/// Where a name begins, by its words in lower case.
+fn place_of(name: &[String], words: &[Word]) -> Option<usize> {
+    let is_here = |run: &[Word]| name.iter().zip(run).all(|(part, word)| part == bare(&word.lower));
+    words.windows(name.len().max(1)).position(is_here)
+}
+
+/// Pronouns, and forms of verbs that agree with them, in the singular and in the plural.
+const PRONOUNS: [&[&str]; 2] = [&["he", "she", "it"], &["they"]];
+const AGREEING: [&[&str]; 2] = [&["is", "was", "has", "does"], &["are", "were", "have", "do"]];
 
 /// The stem of the noun that a question is about: "car" of "What colour is the car?".
 pub(super) fn topic(question: &str) -> Option<String> {
@@ -120,15 +159,21 @@ pub(super) fn referred(before: &[Word], shown: &[Word]) -> Vec<String> {
     subject.iter().filter(|_| agrees).filter_map(|word| word.stem.clone()).collect()
 }
 
-/// Whether what a statement says can be true of one subject only: it answers a question, "is the head" of something, or is about an act
-/// that is done once.
+/// Whether a name is in the answer to a question and not in the question.
+pub(super) fn is_answer(name: &[String], claim: &Statement) -> bool {
+    let count = |part: &String| claim.words.iter().filter(|word| bare(&word.lower) == part).count();
+    name.iter().all(|part| count(part) == 1 && stem(part).is_some_and(|stem| claim.answer.contains(&stem)))
+}
+
+/// Whether what a statement says can be true of one subject only: it "is the head" of something, or is about an act that is done
+/// once.
 pub(super) fn is_of_one_subject(claim: &Statement) -> bool {
     let has_role = |pair: &[Word]| FORMS_OF_BE.contains(&pair[0].lower.as_str()) && pair[1].lower == "the";
     let is_done_once = |word: &Word| {
         let stem = word.stem.as_deref().unwrap_or_default();
         !word.capital && is_past(&word.lower) && DONE_ONCE.split_ascii_whitespace().any(|verb| verb == stem)
     };
-    !claim.answer.is_empty() || claim.words.windows(2).any(has_role) || claim.words.iter().any(is_done_once)
+    claim.words.windows(2).any(has_role) || claim.words.iter().any(is_done_once)
 }
 
 /// The stems of verbs for what one person or group does once.

@@ -1,7 +1,14 @@
 //! What the type of a question requires of its answer.
 
+use std::ops::Range;
+
+use super::claims::DETERMINERS;
+use super::dates::dates;
+use super::features::MONTHS;
+use super::numbers::{is_duration, is_rank};
 use super::question::{Kind, Question};
-use super::words::{CURRENCIES, stem, words};
+use super::values::weekday;
+use super::words::{CURRENCIES, Word, stem, words};
 
 /// What answers to a question have in them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,6 +64,56 @@ const CURRENCY_NAMES: [&str; 10] =
 pub(super) fn has_share(text: &str) -> bool {
     text.contains('%') || words(text).iter().any(|word| SHARES.iter().any(|share| word.lower.starts_with(share)))
 }
+
+/// Whether a question asks when something was, and not for a period by its name.
+pub(super) fn asks_when(question: &Question, text: &str) -> bool {
+    let is_dated = |focus: &str| is_among(focus, &["year", "decade", "century"]);
+    question.kind == Kind::Time
+        && (question.focus.as_deref().is_some_and(is_dated) || words(text).iter().any(|word| word.lower == "when"))
+}
+
+/// Whether an answer can tell when something was: it has a number or the name of a time, or begins as "after the war" does.
+pub(super) fn is_time(answer: &str) -> bool {
+    let words = words(answer);
+    let names_time = |word: &Word| {
+        let lower = word.lower.as_str();
+        word.number
+            || is_rank(lower)
+            || MONTHS.contains(&lower)
+            || weekday(lower).is_some()
+            || word.stem.as_deref().is_some_and(is_duration)
+            || TIMES.split_ascii_whitespace().any(|time| time == lower)
+    };
+    words.iter().any(names_time)
+        || words.first().is_some_and(|first| BEFORE_TIME.split_ascii_whitespace().any(|word| word == first.lower))
+}
+
+/// Whether a year of a sentence only describes a noun, "the 1981 act", and there is another date, which can be the time of the verb.
+/// `answer` is its bytes.
+pub(super) fn is_attribute_year(sentence: &str, answer: &Range<usize>) -> bool {
+    let words = words(sentence);
+    let is_of_answer = |at: &usize| answer.start <= words[*at].range.start && words[*at].range.end <= answer.end;
+    let of_answer: Vec<usize> = (0..words.len()).filter(is_of_answer).collect();
+    let (Some(first), Some(last)) = (of_answer.first(), of_answer.last()) else { return false };
+    let is_year = |at: &usize| words[*at].lower.parse::<u32>().is_ok();
+    let is_owner = |word: &Word| DETERMINERS.contains(&word.lower.as_str()) || word.lower.ends_with("'s");
+    let next = words[last + 1..].iter().find(|word| !word.number);
+    let is_other = |(_, places): &(_, Range<usize>)| !places.contains(first) && !places.contains(last);
+    of_answer.iter().all(is_year)
+        && first.checked_sub(1).is_some_and(|before| is_owner(&words[before]))
+        && next.is_some_and(|next| {
+            next.stem.is_some() && !sentence[words[*last].range.end..next.range.start].contains(',')
+        })
+        && dates(&words, sentence).iter().any(is_other)
+}
+
+/// Names of times beside those of units and of the calendar.
+const TIMES: &str = "today tonight tomorrow yesterday now morning noon afternoon evening midnight dawn dusk weekend spring summer \
+autumn fall winter christmas easter";
+
+/// Words that a time can begin with.
+const BEFORE_TIME: &str =
+    "after around as at before by during early from in late later on once shortly since soon until upon when while";
 
 /// Whether a question asks for the score of a match: "What was the final score?".
 pub(super) fn asks_for_score(question: &Question) -> bool {

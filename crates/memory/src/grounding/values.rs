@@ -2,7 +2,7 @@
 
 use super::dates::{Date, dates};
 use super::features::MONTHS;
-use super::numbers::{Number, is_rank, numbers};
+use super::numbers::{Number, is_equal, is_rank, numbers};
 use super::words::{CURRENCIES, Word, bare, is_contraction, words};
 
 /// All values of a text.
@@ -35,6 +35,11 @@ impl Values {
         let codes = words.iter().enumerate().filter(|(at, word)| is_code(*at, word));
         let codes = codes.map(|(_, word)| bare(&word.lower).to_owned()).collect();
         Values { numbers, dates, dated, codes, weekdays, names }
+    }
+
+    /// Whether a number of the text has the value and the unit of another.
+    pub fn counts(&self, number: &Number) -> bool {
+        self.numbers.iter().any(|own| is_equal(own.value, number.value) && own.unit == number.unit)
     }
 }
 

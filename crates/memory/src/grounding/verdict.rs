@@ -11,10 +11,11 @@
 //! 4. *Supported* without veto, with enough of the claim's other words, and with similar meaning where that is known. Of a
 //!    question with its answer, enough of the answer's own words must be there too.
 //! 5. Times that a sentence gives by the day on which it was written ("yesterday") are dates of it.
-//! 6. Where a judge can be asked, it decides claims without veto that are not in the sentence word for word and have at least
-//!    half of their other words there. It also decides what the words leave in doubt: a negation that may be of another
-//!    clause, a date that is only the day on which the sentence was written, a value of another clause, a sentence that asks or
-//!    only considers, another word in the place of one. Without a judge such a claim is unsupported.
+//! 6. Where a judge can be asked, it decides claims without veto that are not word for word a main clause of the sentence and
+//!    have at least half of their other words there. It also decides what the words leave in doubt: a negation that may be of
+//!    another clause, a date that is only the day on which the sentence was written, a value or a time of another clause, a
+//!    sentence that asks, only considers or only reports, another word in the place of one. Without a judge such a claim is
+//!    unsupported.
 //!
 //! Similarity of meaning alone never supports a claim, and a judge never overrides a veto.
 
@@ -22,10 +23,10 @@ use std::collections::HashSet;
 
 use chrono::NaiveDate;
 
+use super::asserted::is_main_clause;
 use super::candidates::Place;
 use super::faults::{Fault, Shown, faults, is_named};
 use super::naming::has_name;
-use super::negation::run_of;
 use super::opposites::comparisons;
 use super::passage::{Passage, Sentence};
 use super::question::Question;
@@ -81,6 +82,7 @@ const OPEN_COVERAGE: f32 = 0.5;
 const LOCATED: usize = 3;
 
 /// A claim as it is compared with the evidence.
+#[derive(Default)]
 pub(super) struct Compared<'a> {
     /// What a judge reads, and what the meaning is compared by.
     pub claim: &'a str,
@@ -93,21 +95,26 @@ pub(super) struct Compared<'a> {
     pub about: Vec<Vec<String>>,
     /// The stem of a noun that it refers to.
     pub topic: Option<String>,
+    /// The stem of what a number without a unit counts.
+    pub counted: Option<String>,
 }
 
 /// The verdict on one claim.
 pub fn verify(claim: &str, evidence: &[&str], checks: Checks<'_>) -> Verdict {
-    verify_compared(Compared { claim, statement: claim, answer: "", about: Vec::new(), topic: None }, evidence, checks)
+    verify_compared(Compared { claim, statement: claim, ..Compared::default() }, evidence, checks)
 }
 
 pub(super) fn verify_compared(compared: Compared<'_>, evidence: &[&str], checks: Checks<'_>) -> Verdict {
-    let Compared { claim, statement, answer, about, topic } = compared;
+    let Compared { claim, statement, answer, about, topic, counted } = compared;
     let as_question = Question { focus: None, ..Question::parse(statement) };
     let passage = Passage::read(&as_question, evidence);
     let mut order: Vec<usize> = (0..passage.sentences.len()).collect();
     order.sort_by_key(|at| passage.sentences[*at].rank);
     let answer = words(answer).into_iter().filter_map(|word| word.stem).collect();
-    let stated = Statement { answer, about, topic, ..Statement::read(statement, &passage) };
+    let mut stated = Statement { answer, about, topic, ..Statement::read(statement, &passage) };
+    for number in stated.values.numbers.iter_mut().filter(|number| number.unit.is_none()) {
+        number.unit.clone_from(&counted);
+    }
     if stated.terms.is_empty() && stated.values.numbers.is_empty() && stated.values.dates.is_empty() {
         return Verdict::Unsupported;
     }
@@ -138,7 +145,7 @@ enum Finding {
     Nothing,
 }
 
-/// A sentence that does not veto the claim and does not have it word for word, or leaves it in doubt.
+/// A sentence that does not veto the claim and does not have it as a main clause, or leaves it in doubt.
 struct Open {
     place: Place,
     /// The sentence with those beside it, after the day on which it was written.
@@ -179,7 +186,8 @@ fn compare(stated: &Statement, claim: &str, at: usize, passage: &Passage<'_>, ch
     let answer: Vec<&String> = frame.iter().copied().filter(|term| stated.answer.contains(*term)).collect();
     let coverage = coverage_of(&frame);
     // Names alone are not what a question asks: "Who is Ann? Bob".
-    let is_bare = !stated.answer.is_empty() && frame.is_empty() && stated.comparisons.is_empty();
+    let is_counted = stated.values.numbers.iter().any(|own| own.unit.is_some() && read.values.counts(own));
+    let is_bare = !stated.answer.is_empty() && frame.is_empty() && stated.comparisons.is_empty() && !is_counted;
     let is_doubtful = is_doubtful || is_bare;
     if faults.is_empty() {
         let similar = checks.similarity.is_none_or(|similarity| similarity(claim, text(sentence)) >= LEAST_SIMILARITY);
@@ -191,7 +199,9 @@ fn compare(stated: &Statement, claim: &str, at: usize, passage: &Passage<'_>, ch
         return match checks.judge {
             _ if !similar => Finding::Nothing,
             None if is_enough => Finding::Supported(place),
-            Some(_) if is_enough && run_of(&stated.words, &read.words).is_some() => Finding::Supported(place),
+            Some(_) if is_enough && is_main_clause(&stated.words, &read.words, &read.clauses) => {
+                Finding::Supported(place)
+            }
             Some(_) if coverage >= OPEN_COVERAGE => {
                 let around = beside.iter().copied().chain([sentence]);
                 let start = around.clone().map(|sentence| sentence.range.start).chain([place.start]).min();

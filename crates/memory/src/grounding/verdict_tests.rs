@@ -337,7 +337,9 @@ fn a_judge_decides_what_is_open_and_overrides_no_veto() {
     let half = "Keiko Mori won the marathon easily under heavy rain.";
     assert!(!matches!(verify(half, &[evidence], Checks::default()), Verdict::Supported(_)));
     assert_eq!((judged(half, Some(true)), judged(half, None)), ((true, 1), (false, 1)));
-    assert_eq!(judged("Keiko Mori won the Osaka marathon.", Some(false)), (true, 0), "word for word");
+    let whole = "Keiko Mori won the Osaka marathon in 2004 under heavy rain.";
+    assert_eq!(judged(whole, Some(false)), (true, 0), "word for word");
+    assert_eq!(judged("Keiko Mori won the Osaka marathon.", Some(false)), (false, 1), "a part of it");
     assert_eq!(judged("Yumi Sato won the marathon of Osaka.", Some(true)), (false, 0), "another name");
     assert_eq!(judged("Keiko Mori was born in a village near the sea.", Some(true)), (false, 0), "it is not there");
 }

@@ -77,12 +77,15 @@ fn choose(corpus: &Corpus, session: &Session<'_>) -> Result<Choice> {
     let limit_tokens = reader.whole_text_tokens.min(session.context(Agent::Responder) / 2);
     let whole = whole_text(corpus, limit_tokens, session)?;
     let model = session.caller.models().model(Agent::Responder);
-    let length = match whole {
-        Length::Tokens(tokens) => format!("the text has {tokens} tokens"),
-        Length::Bytes(bytes) => format!("the text has {bytes} bytes"),
+    let (length, limit) = match whole {
+        Length::Tokens(tokens) => (format!("{tokens} tokens"), format!("{limit_tokens} tokens")),
+        Length::Bytes(bytes) => {
+            let limit_bytes = limit_tokens * MAX_BYTES_PER_TOKEN;
+            (format!("{bytes} bytes"), format!("{limit_tokens} tokens (at most {limit_bytes} bytes)"))
+        }
     };
-    let limit =
-        format!("{length}, and {model}{} answers from up to {limit_tokens} at once", size(session, Agent::Responder));
+    let size = size(session, Agent::Responder);
+    let limit = format!("the text has {length}, and {model}{size} answers from up to {limit} at once");
     if matches!(whole, Length::Tokens(tokens) if tokens <= limit_tokens) {
         return Ok(Choice { method: &Direct, why: limit });
     }

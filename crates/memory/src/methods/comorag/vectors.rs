@@ -52,7 +52,8 @@ fn embedded_text(kind: &str, text: &str) -> String {
 /// A vector for each text. A text longer than the embedder reads has the mean of the vectors of its pieces.
 pub(super) async fn vectors_of(texts: impl Iterator<Item = String>, session: &Session<'_>) -> Result<Vec<Vec<f32>>> {
     let pieces: Vec<Vec<String>> = texts.map(|text| whole_or_pieces(text, session.embedder)).collect();
-    let mut vectors = session.embedder.embed(pieces.iter().flatten().cloned().collect()).await?.into_iter();
+    let mut vectors =
+        session.embedder.embed_for(session.tenant, pieces.iter().flatten().cloned().collect()).await?.into_iter();
     Ok(pieces.iter().map(|pieces| mean(vectors.by_ref().take(pieces.len()))).collect())
 }
 

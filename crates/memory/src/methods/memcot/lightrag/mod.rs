@@ -18,7 +18,6 @@ mod search;
 
 use std::collections::HashSet;
 
-use calls::Embedder;
 use store::{Bond, Corpus, DerivedId, Digest, Layer, NewDerived, Writer};
 
 use crate::core::embed::pieces;
@@ -116,7 +115,7 @@ async fn embed(
     let report = |done| Progress { step: "embedding", unit, done, of: texts.len() };
     for (number, batch) in texts.chunks(TEXTS_PER_BATCH).enumerate() {
         progress(report(number * TEXTS_PER_BATCH));
-        let vectors = vectors(batch.iter().map(|(_, text)| text.as_str()), session.embedder).await?;
+        let vectors = vectors(batch.iter().map(|(_, text)| text.as_str()), session).await?;
         let vectors: Vec<_> = batch.iter().map(|(id, _)| *id).zip(vectors).collect();
         writer.put_derived_vectors(&name, &vectors)?;
     }
@@ -127,9 +126,11 @@ async fn embed(
 }
 
 /// A vector for each text; for one longer than the embedder's window, the mean over its pieces.
-async fn vectors(texts: impl Iterator<Item = &str>, embedder: &dyn Embedder) -> Result<Vec<Vec<f32>>> {
+async fn vectors(texts: impl Iterator<Item = &str>, session: &Session<'_>) -> Result<Vec<Vec<f32>>> {
+    let embedder = session.embedder;
     let pieces: Vec<Vec<String>> = texts.map(|text| pieces(text, embedder)).collect();
-    let mut embedded = embedder.embed(pieces.iter().flatten().cloned().collect()).await?.into_iter();
+    let mut embedded =
+        embedder.embed_for(session.tenant, pieces.iter().flatten().cloned().collect()).await?.into_iter();
     let mean = |pieces: &Vec<String>| {
         let mut sum = vec![0.0; embedder.dims()];
         for vector in embedded.by_ref().take(pieces.len()) {

@@ -57,7 +57,7 @@ impl Lightrag {
     ) -> Result<Vec<Hit>> {
         let Keywords { high_level_keywords: high, low_level_keywords: low } = keywords(query, session).await?;
         let (low, high) = (low.join(", "), high.join(", "));
-        let found = vectors([low.as_str(), high.as_str(), query].into_iter(), session.embedder).await?;
+        let found = vectors([low.as_str(), high.as_str(), query].into_iter(), session).await?;
         let [low_vector, high_vector, query_vector] = &found[..] else { return Ok(Vec::new()) };
         let (entities, relations) = self.walk(low_vector, high_vector, k);
 
