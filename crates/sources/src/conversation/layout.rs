@@ -24,7 +24,7 @@ impl Session {
             .said
             .iter()
             .map(|said| said.speaker.len() + said.id.len() + said.text.len() + label(&said.time) + "\n (, ): ".len());
-        "\n\n".len() + header(self).len() + said.sum::<usize>()
+        "\n\n".len() + header(self.number, self.time.as_deref()).len() + said.sum::<usize>()
     }
 }
 
@@ -69,7 +69,21 @@ pub(crate) fn laid_out_all(
 }
 
 /// Turns with their days as sessions, one for each day.
-pub(crate) fn by_day(turns: Vec<(String, Said)>) -> Vec<Session> {
+///
+/// # Errors
+/// [`Limit::TextBytes`] for the text of the sessions.
+pub(crate) fn by_day(turns: Vec<(String, Said)>) -> Result<Vec<Session>, Limit> {
+    // A turn may be much shorter than the header of its day, so the text is counted before there are sessions.
+    let days = turns.chunk_by(|(day, _), (next, _)| day == next).enumerate();
+    let bytes = |(number, turns): (usize, &[(String, Said)])| {
+        let length = |said: &Said| {
+            let text = said.text.trim_end();
+            said.speaker.len() + said.id.len() + text.len() + if text.is_empty() { "\n ():" } else { "\n (): " }.len()
+        };
+        let header = "\n\n".len() + header(number, Some(&turns[0].0)).len();
+        header + turns.iter().map(|(_, said)| length(said)).sum::<usize>()
+    };
+    check_text(days.map(bytes).sum::<usize>().saturating_sub("\n\n".len()))?;
     let mut sessions: Vec<Session> = Vec::new();
     for (day, said) in turns {
         match sessions.last_mut() {
@@ -80,7 +94,7 @@ pub(crate) fn by_day(turns: Vec<(String, Said)>) -> Vec<Session> {
             }
         }
     }
-    sessions
+    Ok(sessions)
 }
 
 /// The sessions as one text.
@@ -106,7 +120,7 @@ pub(crate) fn laid_out(path: &str, kind: Kind, title: Option<String>, sessions: 
 
 fn lay_out(session: Session, text: &mut String) -> Result<Section, Limit> {
     let start = text.len();
-    text.push_str(&header(&session));
+    text.push_str(&header(session.number, session.time.as_deref()));
     let mut turns = Vec::with_capacity(session.said.len());
     for said in session.said {
         text.push('\n');
@@ -123,9 +137,8 @@ fn lay_out(session: Session, text: &mut String) -> Result<Section, Limit> {
     Ok(Section { span: start..text.len(), title: session.title, time: session.time, turns })
 }
 
-fn header(session: &Session) -> String {
-    let number = session.number;
-    match &session.time {
+fn header(number: usize, time: Option<&str>) -> String {
+    match time {
         Some(time) => format!("=== SESSION {number} - Dialogue Time(available to answer questions): {time} ===\n"),
         None => format!("=== SESSION {number} ===\n"),
     }

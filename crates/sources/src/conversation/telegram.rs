@@ -32,7 +32,7 @@ fn sessions(chat: &Record<'_>) -> Result<Vec<Session>, Cause> {
         let day = date.get(..10).unwrap_or(&date).to_owned();
         all.push((day, Said { id, speaker, text, time: Some(date.replacen('T', " ", 1)) }));
     }
-    Ok(by_day(all))
+    Ok(by_day(all)?)
 }
 
 /// The words of a message; a picture, a file or a sticker is named in brackets.

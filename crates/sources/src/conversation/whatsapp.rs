@@ -45,7 +45,7 @@ pub(crate) fn source(path: &str, file: &Decoded) -> Result<Option<Source>, Cause
             *day = iso;
         }
     }
-    laid_out(path, Kind::WhatsApp, None, by_day(all)).map(Some)
+    laid_out(path, Kind::WhatsApp, None, by_day(all)?).map(Some)
 }
 
 /// The order of the numbers of a date.
