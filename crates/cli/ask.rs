@@ -6,19 +6,19 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::Result;
-use calls::{OnText, Priority, TenantId, WorkflowId};
+use calls::{Agent, Caller, OnText, Priority, TenantId, WorkflowId};
 use launch::eprintln;
 use launch::failure::{refusal, skipped_some};
 use launch::flags::GlobalFlags;
 use launch::output::print_line;
 use launch::{Backend, absolute, home, model_name, prefixes_need_local_engine, wait_for};
-use memory::{Answer, Choice, MemoryError, Session, choose, prepared};
+use memory::{Answer, Choice, MemoryError, Session, choose, default_page_tokens, prepared};
 use store::Corpora;
 
 use crate::answer::{print_piece, print_rest};
 use crate::args::Ask;
 use crate::documents::{Documents, prepare_corpus};
-use crate::gone::fill_exactly;
+use crate::gone::{fill_exactly, when_free};
 use crate::ingest::{open, trace};
 use crate::{compare, explain, settings};
 
@@ -38,18 +38,18 @@ pub fn run(ask: &Ask, global: &GlobalFlags) -> Result<ExitCode> {
     let corpora = home::corpora(global)?;
     let docs = &ask.documents.docs;
     let mut documents = Documents::find(docs)?;
-    let name = ask.documents.corpus.clone().unwrap_or_else(|| corpus_of(ask));
-    if docs.is_empty() {
+    if let Some(name) = &ask.documents.corpus {
         // A wrong name is an error before any model is loaded.
-        corpora.open(&name)?;
+        corpora.open(name)?;
     }
     let methods =
         ask.methods.as_ref().filter(|_| ask.compare).map_or_else(|| vec![ask.method.method], |list| list.0.clone());
     let embeds = methods.iter().any(|method| method.embeds());
     let backend = Backend::start(&ask.models, &ask.engine, embeds, global)?;
     let engine = &backend.engine;
+    let name = ask.documents.corpus.clone().unwrap_or_else(|| corpus_of(ask, global, backend.caller()));
     if ask.compare {
-        compare::run(ask, &methods, &mut documents, &mut open(&corpora, &name)?, &backend)?;
+        compare::run(ask, &methods, &mut documents, &mut when_free(|| open(&corpora, &name))?, &backend)?;
         return Ok(skipped_some(documents.skipped()));
     }
     let trace = trace(ask.trace.as_deref())?;
@@ -66,7 +66,8 @@ pub fn run(ask: &Ask, global: &GlobalFlags) -> Result<ExitCode> {
         on_text,
     };
     if !docs.is_empty() {
-        fill_exactly(&mut open(&corpora, &name)?, &mut documents, &session)?;
+        // Another process that asks about the same paths reads the same files, so its work is not repeated.
+        fill_exactly(&mut when_free(|| open(&corpora, &name))?, &mut documents, &session)?;
     }
     let choice = choose(&corpora.open(&name)?, &session)?;
     if let Some(Choice { method, .. }) = choice {
@@ -78,7 +79,7 @@ pub fn run(ask: &Ask, global: &GlobalFlags) -> Result<ExitCode> {
         eprintln!("method {}: {why}", session.settings.method);
     }
     if std::io::stderr().is_terminal() && !ask.json {
-        eprintln!("asking {} by {} …", session.caller.models().model(calls::Agent::Responder), session.settings.method);
+        eprintln!("asking {} by {} …", session.caller.models().model(Agent::Responder), session.settings.method);
     }
     let began = Instant::now();
     let answer = Answer { chosen, ..answer(&ask.question, &corpora, &name, session)? };
@@ -125,13 +126,16 @@ fn no_question(docs: &[PathBuf]) -> anyhow::Error {
 }
 
 /// The corpus that stores `--docs`: one for each set of paths, each memorizer and each page size, so that memorised
-/// pages are kept when another model is tried.
-fn corpus_of(ask: &Ask) -> String {
+/// pages are kept when another model is tried. The size is named where flags determine it, also by the context.
+fn corpus_of(ask: &Ask, global: &GlobalFlags, caller: &dyn Caller) -> String {
     let mut words: Vec<String> =
         ask.documents.docs.iter().map(|path: &PathBuf| absolute(path).display().to_string()).collect();
     words.sort();
     words.push(model_name(ask.models.memorizer.as_ref().unwrap_or(&ask.models.model), &ask.engine));
-    words.push(ask.method.page_tokens.map_or_else(String::new, |tokens| tokens.to_string()));
+    let limits_context = global.kv_tokens.is_some() || ask.engine.engine_context.is_some();
+    let by_context = || limits_context.then(|| default_page_tokens(caller.tokens().context_tokens(Agent::Memorizer)));
+    let page_tokens = ask.method.page_tokens.or_else(by_context);
+    words.push(page_tokens.map_or_else(String::new, |tokens| tokens.to_string()));
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     format!("docs-{}", &store::Digest::of(&words).to_string()[..12])
 }

@@ -2,9 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow};
 use calls::{Priority, TenantId, WorkflowId};
 use launch::eprintln;
+use launch::failure::{hint_of, refusal};
 use launch::output::{print_line, print_table};
 use launch::{Backend, wait_for};
 use memory::{Answer, Method, Session, Settings, Trace};
@@ -43,7 +44,13 @@ pub fn run(
         print_table(&header, outcomes.iter().map(row))?;
     }
     match outcomes.into_iter().find_map(|(.., outcome)| outcome.err()) {
-        Some(error) => bail!("not all methods have answered: {error:#}"),
+        Some(error) => {
+            let cause = format!("not all methods have answered: {error:#}");
+            Err(match hint_of(&error) {
+                Some(hint) => refusal(cause, hint),
+                None => anyhow!(cause),
+            })
+        }
         None => Ok(()),
     }
 }

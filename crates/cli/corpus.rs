@@ -9,10 +9,11 @@ use indicatif::HumanBytes;
 use launch::eprintln;
 use launch::failure::{refusal, skipped_some};
 use launch::flags::GlobalFlags;
-use launch::output::{counted, print, print_line, print_table};
+use launch::output::{counted, print, print_line, print_table, printable};
 use launch::{absolute, check_folder_of, home, shown};
 use memory::graph_view::Format;
 use memory::{Settings, methods};
+use server::{Forget, ServerError};
 use store::{Corpora, Corpus, Layer, Listing, Loss, Repaired};
 
 use crate::args::Corpus as Command;
@@ -51,7 +52,7 @@ pub fn run(command: &Command, global: &GlobalFlags) -> Result<ExitCode> {
                 store::Error::FileExists { .. } => refusal(error.to_string(), "choose another name, or remove it"),
                 error => error.into(),
             })?;
-            print_line(format_args!("copied {name} to {}", shown(file)))?;
+            print_line(format_args!("copied {name} to {}", printable(absolute(file).display())))?;
         }
         Command::Restore { file, name } => {
             if !file.is_file() {
@@ -103,16 +104,17 @@ fn confirm(corpora: &Corpora, name: &str, global: &GlobalFlags) -> Result<()> {
     }
 }
 
-/// Removes a corpus with the uploads that servers keep for it, and what an interrupted removal has left.
+/// Removes a corpus with what servers keep of it, and what an interrupted removal has left.
 fn remove(corpora: &Corpora, name: &str, global: &GlobalFlags) -> Result<()> {
-    let removed = corpora.remove(name);
-    if matches!(removed, Ok(()) | Err(store::Error::UnknownCorpus { .. })) {
-        corpora.clear_removed()?;
-        let folder = home::folder(global)?;
-        server::delete_uploads_of(&folder, name)
-            .with_context(|| format!("cannot delete the uploads to {name} in {}", folder.display()))?;
+    let folder = home::folder(global)?;
+    match Forget::in_folder(&folder).remove_corpus(corpora, name) {
+        Err(ServerError::Store(error)) => known(Err(error)),
+        Err(ServerError::DataFolder(error)) => Err(store::Error::io(&folder, error).into()),
+        Err(error) => {
+            Err(error).with_context(|| format!("cannot delete what is kept of {name} in {}", folder.display()))
+        }
+        Ok(()) => Ok(()),
     }
-    known(removed)
 }
 
 /// Gives the error of an unknown corpus the hint to list all corpora, instead of the hint to create one.
@@ -144,7 +146,20 @@ fn damaged(error: store::Error, name: &str) -> anyhow::Error {
 fn repair(corpora: &Corpora, name: &str) -> Result<ExitCode> {
     match known(corpora.repair(name))? {
         Repaired::Sound => print_line(format_args!("{name} is sound; nothing was changed"))?,
-        Repaired::Fetched => print_line(format_args!("{name} was copied anew from PostgreSQL"))?,
+        Repaired::Fetched { unsent } => {
+            print_line(format_args!("{name} was copied anew from PostgreSQL; the damaged file is kept beside it"))?;
+            let Some(unsent) = unsent else {
+                eprintln!("not sent: changes that PostgreSQL does not have, if there were any, cannot be read");
+                return Ok(skipped_some(1));
+            };
+            for path in &unsent {
+                eprintln!("not sent: {}", shown(path));
+            }
+            if !unsent.is_empty() {
+                eprintln!("hint: add or remove these documents again: PostgreSQL did not have the change");
+            }
+            return Ok(skipped_some(unsent.len()));
+        }
         Repaired::Without(Loss { documents, notes, vectors, derived }) => {
             for path in &documents {
                 eprintln!("lost {}", shown(path));

@@ -6,11 +6,13 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use launch::eprintln;
+use launch::failure::refusal;
 use launch::output::{counted, print_line, printable};
 use launch::progress::Steps;
 use launch::{absolute, pdf_child, shown, wait_for};
 use memory::{Session, add, add_text, prepare};
-use sources::{Opened, ReadOptions, Selection, SkipReason, Source, TextFile};
+use server::Forget;
+use sources::{Kind, Opened, ReadOptions, Selection, SkipReason, SlackUsers, Source, TextFile};
 use store::{Change, Writer};
 
 /// The documents in files and folders, opened one at a time, so that only one is in memory. Unreadable inputs are
@@ -19,7 +21,11 @@ pub struct Documents {
     files: std::vec::IntoIter<PathBuf>,
     /// Documents that were opened and not yet returned: a file of conversations holds several.
     queue: VecDeque<Document>,
+    /// The names in exports of Slack under the given paths.
+    slack_users: SlackUsers,
     skipped: usize,
+    /// Why entries of the folders were left out that were not reported.
+    left_out: Vec<SkipReason>,
     /// The absolute paths of files and folders that could not be read.
     pub failed: Vec<PathBuf>,
     /// The absolute paths of the files that were read, and the paths of their documents.
@@ -79,16 +85,35 @@ impl Documents {
     /// The error where no file under `paths` could be read.
     pub fn none_in(&self, paths: &[PathBuf]) -> anyhow::Error {
         match self.skipped {
-            0 => anyhow::anyhow!("there are no documents in {}", listed(paths)),
+            0 => refusal(format!("there are no documents in {}", listed(paths)), self.what_is_read()),
             _ => anyhow::anyhow!("none of the inputs could be read"),
         }
+    }
+
+    /// The types of files that are read, and how many entries were left out for which reason.
+    fn what_is_read(&self) -> String {
+        let named = Kind::EXTENSIONS.iter().filter(|(_, kind)| *kind != Kind::Code);
+        let types: Vec<String> = named.map(|(extension, _)| format!(".{extension}")).collect();
+        let mut hint = format!("files of these types are read: {} and source code", types.join(" "));
+        let reasons = [
+            (SkipReason::Hidden, "hidden (the name begins with a dot)"),
+            (SkipReason::Ignored, "named in .gitignore"),
+            (SkipReason::Excluded, "not selected by --include or --exclude"),
+        ];
+        for (reason, words) in reasons {
+            let number = self.left_out.iter().filter(|left_out| **left_out == reason).count();
+            if number > 0 {
+                hint = format!("{hint}; {number} skipped: {words}");
+            }
+        }
+        hint
     }
 
     /// Lists the files, of which there may be none.
     pub fn list(paths: &[PathBuf], selection: &Selection) -> Documents {
         let found = sources::find_selected(paths, selection);
         found.errors.iter().for_each(|error| eprintln!("skipped {}", printable(error)));
-        let mut documents = Self::of(found.files);
+        let mut documents = Self::of(found.files, paths);
         documents.skipped = found.errors.len();
         documents.failed = found.errors.iter().map(|error| absolute(&error.path)).collect();
         for entry in &found.skipped {
@@ -101,18 +126,20 @@ impl Documents {
                     eprintln!("skipped {path}: a link to outside the folder; give its target by name to read it");
                     documents.skipped += 1;
                 }
-                _ => {}
+                reason => documents.left_out.push(reason),
             }
         }
         documents
     }
 
-    /// The documents in files.
-    pub fn of(files: Vec<PathBuf>) -> Documents {
+    /// The documents in files that were found under `paths`.
+    pub fn of(files: Vec<PathBuf>, paths: &[PathBuf]) -> Documents {
         Documents {
             files: files.into_iter(),
             queue: VecDeque::new(),
+            slack_users: SlackUsers::below(paths),
             skipped: 0,
+            left_out: Vec::new(),
             failed: Vec::new(),
             read: HashSet::new(),
             paths: HashSet::new(),
@@ -126,7 +153,8 @@ impl Documents {
 
     /// Reads files until there is a document to return, or no more files.
     fn read_on(&mut self) {
-        let options = ReadOptions { pdf_child: pdf_child(), ..ReadOptions::default() };
+        let slack_users = self.slack_users.clone();
+        let options = ReadOptions { pdf_child: pdf_child(), slack_users, ..ReadOptions::default() };
         while self.queue.is_empty()
             && let Some(file) = self.files.next()
         {
@@ -179,8 +207,12 @@ pub fn fill(writer: &mut Writer, documents: &mut Documents, session: &Session<'_
     prepare_corpus(writer, session)
 }
 
-/// Stores documents in a corpus.
+/// Stores documents in a corpus. What was derived from those that they replace is removed.
 pub fn put(writer: &mut Writer, documents: &mut Documents, session: &Session<'_>) -> Result<()> {
+    Forget::beside(writer).change(writer, |_| true, |writer| put_each(writer, documents, session))
+}
+
+fn put_each(writer: &mut Writer, documents: &mut Documents, session: &Session<'_>) -> Result<()> {
     for document in documents {
         let added = match &document {
             Document::Text(text) => add_text(text, writer, session)?,

@@ -9,7 +9,8 @@ use anyhow::Result;
 use launch::output::printable;
 use launch::{absolute, eprintln, shown};
 use memory::Session;
-use store::Writer;
+use server::Forget;
+use store::{Document, Writer};
 
 use crate::documents::{Documents, prepare_corpus, put};
 
@@ -54,15 +55,18 @@ pub fn fill_exactly(writer: &mut Writer, documents: &mut Documents, session: &Se
     prepare_corpus(writer, session)
 }
 
-/// Removes the documents whose paths are chosen, and returns their number.
+/// Removes the documents whose paths are chosen, with all that was derived from them, and returns their number.
 fn remove(writer: &mut Writer, is_removed: impl Fn(&str) -> bool) -> Result<usize> {
     let mut documents = writer.documents()?;
     documents.retain(|document| is_removed(&document.path));
-    for document in &documents {
-        when_free(|| writer.remove_document(document.id))?;
-        eprintln!("removed {}", shown(&document.path));
-    }
-    Ok(documents.len())
+    let is_chosen = |document: &Document| is_removed(&document.path);
+    Forget::beside(writer).change(writer, is_chosen, |writer| {
+        for document in &documents {
+            when_free(|| writer.remove_document(document.id))?;
+            eprintln!("removed {}", shown(&document.path));
+        }
+        Ok(documents.len())
+    })
 }
 
 /// Whether a document is of a file below a folder, or of this file itself.

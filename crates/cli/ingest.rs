@@ -77,10 +77,14 @@ fn remove_only(ingest: &Ingest, corpora: &Corpora, documents: &Documents) -> Res
 }
 
 /// Opens a corpus for writing, or creates it.
-pub fn open(corpora: &Corpora, name: &str) -> Result<Writer> {
+pub fn open(corpora: &Corpora, name: &str) -> store::Result<Writer> {
     match corpora.open_writer(name) {
-        Err(store::Error::UnknownCorpus { .. }) => Ok(corpora.create(name)?),
-        opened => Ok(opened?),
+        Err(store::Error::UnknownCorpus { .. }) => match corpora.create(name) {
+            // Another process has created it meanwhile.
+            Err(store::Error::CorpusExists { .. }) => corpora.open_writer(name),
+            created => created,
+        },
+        opened => opened,
     }
 }
 

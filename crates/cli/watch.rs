@@ -33,7 +33,7 @@ pub fn follow(mut watch: Watch, ingest: &Ingest, corpora: &Corpora, session: &Se
         }
         let mut writer = when_free(|| corpora.open_writer(&ingest.corpus))?;
         let had_adapter = reader_of(&writer).exists();
-        let mut documents = Documents::of(changed);
+        let mut documents = Documents::of(changed, &ingest.paths);
         fill(&mut writer, &mut documents, session)?;
         if ingest.delete {
             remove_gone(&mut writer, &ingest.paths, &documents)?;

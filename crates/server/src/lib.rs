@@ -27,6 +27,7 @@ mod delivery;
 mod docs;
 mod engine;
 mod error;
+mod forget;
 mod fresh;
 mod guard;
 mod health;
@@ -58,8 +59,8 @@ mod warnings;
 
 pub use config::{Config, LoadModels};
 pub use error::{Result, ServerError};
+pub use forget::Forget;
 pub use keys::{Keys, KeysError, KeysFile};
 pub use loading::KeepAlive;
 pub use pulling::{Given, ModelMemory, Preloaded, Preset, PullProgress, Refused, Shelf, ShelfModel};
 pub use serve::Server;
-pub use uploads::delete_uploads_of;

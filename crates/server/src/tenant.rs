@@ -11,9 +11,9 @@ use tokio::sync::OwnedMutexGuard;
 
 use crate::config::Config;
 use crate::corpora::jobs::list::Jobs;
-use crate::corpora::thread::Threads;
 use crate::corpora::trace_list::Traces;
 use crate::error::{Result, ServerError};
+use crate::forget::Forget;
 use crate::keys::KeysFile;
 use crate::openai::batches::kept::Batches;
 use crate::openai::responses::kept::Responses;
@@ -43,9 +43,9 @@ pub(crate) struct Tenant {
     pub is_operator: bool,
     pub corpora: Corpora,
     pub jobs: Jobs,
-    pub traces: Traces,
-    pub threads: Threads,
-    pub responses: Responses,
+    pub traces: Arc<Traces>,
+    pub responses: Arc<Responses>,
+    pub forget: Forget,
     pub files: Files,
     pub batches: Batches,
     pub uploads: Uploads,
@@ -131,6 +131,13 @@ impl Tenant {
         if let Err(error) = corpora.clear_removed() {
             tracing::warn!(%error, "cannot delete the files of a removed corpus");
         }
+        let traces = Arc::new(Traces::new(config.max_trace_bytes));
+        let responses = Arc::new(Responses::new(folder));
+        let forget = Forget::new(folder, Arc::clone(&responses), Arc::clone(&traces));
+        // Before the jobs are taken over: one may have the upload of a document that is gone.
+        if let Err(error) = forget.finish(None) {
+            tracing::warn!(%error, "cannot forget what was derived from removed documents");
+        }
         let uploads = Uploads::new(folder.join("uploads"));
         let left = uploads.take_over().unwrap_or_else(|error| {
             tracing::warn!(%error, "cannot take over the uploads of previous servers");
@@ -147,9 +154,9 @@ impl Tenant {
             uploads,
             corpora,
             jobs: Jobs::recover(left),
-            traces: Traces::new(config.max_trace_bytes),
-            threads: Threads::default(),
-            responses: Responses::new(folder),
+            traces,
+            responses,
+            forget,
             files,
             batches: Batches::new(folder),
             locks: Mutex::default(),

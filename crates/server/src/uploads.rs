@@ -9,6 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use serde_json::Value;
 use store::private;
 use tempfile::TempDir;
 
@@ -108,12 +109,12 @@ fn with_lock<T>(folder: &Path, work: impl FnOnce() -> io::Result<T>) -> io::Resu
     work()
 }
 
-/// Deletes the uploads to a corpus of the local user that was removed without a server, and those of ended servers that
-/// became no job. Jobs of running servers on it find it missing and end.
+/// Deletes the uploads to a corpus that was removed, and those of ended servers that became no job. Jobs of running servers on it
+/// find it missing and end.
 ///
 /// # Errors
 /// If files cannot be read or deleted.
-pub fn delete_uploads_of(data_folder: &Path, corpus: &str) -> io::Result<()> {
+pub(crate) fn delete_uploads_of(data_folder: &Path, corpus: &str) -> io::Result<()> {
     let folder = data_folder.join("uploads");
     if !folder.exists() {
         return Ok(());
@@ -136,9 +137,54 @@ pub fn delete_uploads_of(data_folder: &Path, corpus: &str) -> io::Result<()> {
     })
 }
 
+/// Deletes the uploads from which documents of a corpus were made, or would be again: those of jobs that failed or were cancelled,
+/// and of ended processes. A job of which no upload is left is deleted.
+///
+/// # Errors
+/// If files cannot be read or deleted.
+pub(crate) fn delete_uploads_to(data_folder: &Path, corpus: &str, is_gone: impl Fn(&str) -> bool) -> io::Result<()> {
+    let folder = data_folder.join("uploads");
+    if !folder.exists() {
+        return Ok(());
+    }
+    with_lock(&folder, || {
+        let ended = ended_processes(&folder)?;
+        for process in folders_in(&folder)? {
+            for upload in folders_in(&process)? {
+                let journal = match fs::read(upload.join(JOURNAL)) {
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                    journal => journal?,
+                };
+                let journal: Value = serde_json::from_slice(&journal).unwrap_or_default();
+                let has_ended = ended.contains(&process) || journal["cancelled"] == true || !journal["error"].is_null();
+                if journal["corpus"].as_str() != Some(corpus) || !has_ended {
+                    continue;
+                }
+                let files = journal["files"].as_array().into_iter().flatten();
+                let (gone, left): (Vec<_>, Vec<_>) =
+                    files.partition(|file| file["name"].as_str().is_some_and(&is_gone));
+                if gone.is_empty() {
+                    continue;
+                }
+                if left.is_empty() {
+                    fs::remove_dir_all(upload)?;
+                    continue;
+                }
+                for file in gone.iter().filter_map(|file| file["file"].as_str()) {
+                    match fs::remove_file(upload.join(file)) {
+                        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                        removed => removed?,
+                    }
+                }
+            }
+        }
+        Ok(())
+    })
+}
+
 /// Whether the journal of a job names a corpus.
 fn is_of(journal: &[u8], corpus: &str) -> bool {
-    let journal = serde_json::from_slice::<serde_json::Value>(journal).unwrap_or_default();
+    let journal = serde_json::from_slice::<Value>(journal).unwrap_or_default();
     journal["corpus"].as_str() == Some(corpus)
 }
 

@@ -3,7 +3,7 @@
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
@@ -18,11 +18,12 @@ use super::answered::Answered;
 use super::ready::prepare;
 use super::search::check_length;
 use super::settings::{default_settings, method};
-use super::thread::Place;
+use super::thread::{self, Place};
 use crate::admission::AdmittedJson;
 use crate::app::{App, fresh_id, priority, random};
 use crate::blocking::{run_blocking, run_on_thread};
 use crate::error::{Result, ServerError};
+use crate::forget::CorpusState;
 use crate::openai::params::in_range;
 use crate::stream::{Framing, respond};
 use crate::tenant::{CurrentTenant, Tenant};
@@ -108,6 +109,7 @@ pub(crate) async fn answer(
     watch: Option<Watch>,
     report: impl Fn(&Value),
 ) -> Result<Value> {
+    let started = Instant::now();
     if request.question.trim().is_empty() {
         return Err(MemoryError::EmptyQuestion.into());
     }
@@ -125,7 +127,7 @@ pub(crate) async fn answer(
     let work = {
         let (app, tenant, corpus, settings) = (Arc::clone(app), Arc::clone(tenant), corpus.clone(), settings.clone());
         let id = id.clone();
-        move |why: String| async move {
+        move |why: String, state: CorpusState| async move {
             let corpus = tenant.corpora.open(&corpus)?;
             let trace = Trace::to(record);
             let mut session = Session {
@@ -139,7 +141,7 @@ pub(crate) async fn answer(
                 on_text: watch.map(|watch| OnText::new(move |text| watch("text", &json!({ "text": text })))),
             };
             let turns = match &place {
-                Some(place) if request.follow_up.unwrap_or(false) => tenant.threads.before(&corpus, place)?,
+                Some(place) if request.follow_up.unwrap_or(false) => thread::before(&corpus, place)?,
                 _ => request.earlier,
             };
             let understood = memory::standalone(&request.question, &turns, &session).await?;
@@ -150,23 +152,33 @@ pub(crate) async fn answer(
             if understood != request.question {
                 answer["understood"] = understood.into();
             }
+            answer["elapsed_seconds"] = started.elapsed().as_secs_f64().into();
             answer["trace"] = id.into();
             // While the corpus is open: a document that is deleted later is forgotten by the thread too.
-            if let Some(place) = place {
-                let turn = tenant.threads.append(&corpus, &place, &request.question, &answer)?;
+            if let Some(place) = place
+                && let Some(turn) =
+                    thread::append(&corpus, &place, &request.question, &answer, (&tenant.forget, &state))?
+            {
                 (answer["thread"], answer["turn"]) = (place.thread.into(), turn.into());
             }
             Ok(answer)
         }
     };
+    let mut state = None;
     let outcome = app
         .with_deadline(async {
             let why = prepare(app, tenant, &corpus, &settings, wait, report).await?;
-            run_on_thread(move || work(why)).await
+            let (owner, name) = (Arc::clone(tenant), corpus.clone());
+            let now = run_blocking(move || owner.forget.state(&name)).await?;
+            state = Some(now.clone());
+            run_on_thread(move || work(why, now)).await
         })
         .await;
     let lines = std::mem::take(&mut *kept.lock().unwrap_or_else(PoisonError::into_inner));
-    tenant.traces.put(id, name, lines);
+    // Without a state no page was read.
+    if let Some(state) = state {
+        tenant.traces.put(id, name, state, lines);
+    }
     outcome
 }
 
@@ -184,7 +196,7 @@ async fn place(app: &App, tenant: &Arc<Tenant>, corpus: &str, request: &AskReque
     let place = Place { thread, turn: request.turn };
     let (tenant, corpus, question) = (Arc::clone(tenant), corpus.to_owned(), request.question.clone());
     run_blocking(move || {
-        tenant.threads.check(&tenant.corpora.open(&corpus)?, &place, &question)?;
+        thread::check(&tenant.corpora.open(&corpus)?, &place, &question)?;
         Ok(Some(place))
     })
     .await

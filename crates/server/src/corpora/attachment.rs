@@ -6,7 +6,8 @@ use sources::Kind;
 use store::{Corpus, Document};
 
 use super::kept::{self, Record};
-use crate::error::Result;
+use crate::error::{Result, ServerError};
+use crate::forget::Gone;
 
 /// A file of a corpus.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -42,8 +43,12 @@ impl Attached {
     /// Whether the file became this document, or the file is an export and the document one of its conversations. The names of
     /// other files may have a `#` too.
     pub fn is_of(&self, document: &Document) -> bool {
-        let is_conversation = || document.kind == Kind::Conversation.to_string();
-        match document.path.strip_prefix(&self.document) {
+        self.became(&document.path, &document.kind)
+    }
+
+    fn became(&self, path: &str, kind: &str) -> bool {
+        let is_conversation = || kind == Kind::Conversation.to_string();
+        match path.strip_prefix(&self.document) {
             Some("") => true,
             Some(rest) => rest.starts_with('#') && is_conversation(),
             None => false,
@@ -51,10 +56,16 @@ impl Attached {
     }
 }
 
-/// Deletes the record of a document that is to be deleted, if no other document is of the same file.
-pub(super) fn forget(corpus: &Corpus, document: &Document) -> Result<()> {
+/// Deletes the records of documents that are gone, except of files of which another document is there.
+pub(crate) fn forget(corpus: &Corpus, gone: &[Gone]) -> Result<()> {
     let documents = corpus.documents()?;
-    let is_last = |record: &Attached| !documents.iter().any(|other| other.id != document.id && record.is_of(other));
-    let records = kept::all::<Attached>(corpus)?.into_iter().filter(|record| record.is_of(document));
-    records.filter(is_last).try_for_each(|record| kept::delete::<Attached>(corpus, &record.id))
+    let is_gone = |record: &Attached| {
+        gone.iter().any(|gone| record.became(&gone.path, &gone.kind))
+            && !documents.iter().any(|document| record.is_of(document))
+    };
+    let records = kept::all::<Attached>(corpus)?.into_iter().filter(is_gone);
+    records.map(|record| kept::delete::<Attached>(corpus, &record.id)).try_for_each(|deleted| match deleted {
+        Err(ServerError::NotFound(_)) => Ok(()),
+        deleted => deleted,
+    })
 }

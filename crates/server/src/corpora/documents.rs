@@ -6,11 +6,10 @@ use axum::extract::Path;
 use axum::http::StatusCode;
 use axum::{Extension, Json};
 use serde_json::{Value, json};
-use store::{Corpus, DocId, Document, Layer, Passage};
+use store::{Corpus, DocId, Document, Layer, Passage, Writer};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::{attachment, notes, questions};
 use crate::app::App;
 use crate::blocking::run_blocking;
 use crate::error::{Result, ServerError};
@@ -84,30 +83,31 @@ async fn remove(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Deletes a document with what may contain its text: traces, turns of threads, and stored responses. These go first, so that a
-/// deletion that fails midway can be repeated, and again behind the document, because an answer may have quoted it meanwhile.
+/// Deletes a document with all that was derived from it.
 pub(crate) async fn remove_document(tenant: &Arc<Tenant>, corpus: String, id: DocId) -> Result<()> {
     let tenant = Arc::clone(tenant);
     let lock = tenant.try_lock_corpus(&corpus)?;
     run_blocking(move || {
         let _lock = lock;
         let mut writer = tenant.corpora.open_writer(&corpus)?;
-        let document = writer.document(id)?;
-        forget(&tenant, &corpus, &writer, &document)?;
-        writer.remove_document(id)?;
-        forget(&tenant, &corpus, &writer, &document)
+        let remove = |writer: &mut Writer| -> Result<()> { Ok(writer.remove_document(id)?) };
+        tenant.forget.change(&mut writer, |document| document.id == id, remove).map_err(in_use_here)
     })
     .await
 }
 
-/// Deletes what may contain the text of a document.
-fn forget(tenant: &Tenant, name: &str, corpus: &Corpus, document: &Document) -> Result<()> {
-    tenant.traces.delete_of(name);
-    tenant.threads.forget(corpus, document)?;
-    tenant.responses.forget_document(name, document)?;
-    notes::forget(tenant, corpus, document)?;
-    attachment::forget(corpus, document)?;
-    questions::forget(corpus)
+/// Names the request instead of the process that has a corpus open, if the process is this server.
+pub(super) fn in_use_here(error: ServerError) -> ServerError {
+    match error {
+        ServerError::Store(store::Error::CorpusBusy { name, holder: Some(holder) })
+            if holder.pid == std::process::id() && holder.machine.is_none() =>
+        {
+            ServerError::Conflict(format!(
+                "corpus {name} is in use by another request of this server, such as a question; try again when it has ended"
+            ))
+        }
+        error => error,
+    }
 }
 
 /// Runs a read-only task on a corpus.

@@ -50,9 +50,20 @@ struct Preparation {
     method: Option<String>,
 }
 
+/// Files to ingest.
+#[derive(ToSchema)]
+#[allow(dead_code, reason = "it describes what `receive` reads")]
+struct FileUpload {
+    /// Parts with a file name, under any name of a field.
+    #[schema(value_type = Vec<String>, format = Binary)]
+    file: Vec<String>,
+    /// The method to prepare for; `auto` by default.
+    method: Option<String>,
+}
+
 /// Ingest documents: files as multipart/form-data (with a field `method`), or one text as JSON.
 #[utoipa::path(post, path = "/v1/corpora/{corpus}/documents", tag = "Memory", params(("corpus" = String, Path)),
-    request_body = TextUpload, responses((status = 202, body = Value, description = "The job"),
+    request_body(content((TextUpload = "application/json"), (FileUpload = "multipart/form-data"))), responses((status = 202, body = Value, description = "The job"),
         (status = 404), (status = 413), (status = 429)))]
 async fn upload(
     State(app): State<App>,
@@ -125,6 +136,12 @@ pub(crate) async fn ingest_text(app: &App, tenant: &Arc<Tenant>, corpus: String,
     out.sync_all().await?;
     let (method, files) = (method(text.method.as_deref())?, vec![Upload { name, file }]);
     start(app, tenant, Job::new(corpus, method, files, Vec::new(), folder).await?)
+}
+
+/// Refuses a text with an invalid name or an unknown method before anything is stored.
+pub(crate) fn check_text(text: &TextUpload) -> Result<()> {
+    text_name(&text.name)?;
+    method(text.method.as_deref()).map(drop)
 }
 
 /// Refuses an unknown corpus before anything is stored.

@@ -1,6 +1,6 @@
 //! Records beside a corpus: one JSON file each, private to its owner and removed with the corpus.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::path::PathBuf;
 
@@ -35,6 +35,14 @@ fn unknown<T: Record>(id: &str) -> ServerError {
     ServerError::NotFound(format!("{} {id}", T::KIND))
 }
 
+/// Permission to change the records of a corpus. It excludes other processes too: the command line forgets what quotes a document
+/// that it removes.
+pub(crate) fn lock(corpus: &Corpus) -> Result<File> {
+    let lock = private::create(&corpus.file("records.lock"))?;
+    lock.lock()?;
+    Ok(lock)
+}
+
 /// A record, with the bytes of its file.
 pub(super) fn read<T: Record>(corpus: &Corpus, id: &str) -> Result<(T, usize)> {
     let bytes = match fs::read(file::<T>(corpus, id)?) {
@@ -47,21 +55,44 @@ pub(super) fn read<T: Record>(corpus: &Corpus, id: &str) -> Result<(T, usize)> {
 
 /// All records of a corpus, the latest first. A damaged file is skipped and logged.
 pub(super) fn all<T: Record>(corpus: &Corpus) -> Result<Vec<T>> {
-    let entries = match fs::read_dir(corpus.file(T::FOLDER)) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries?,
-    };
     let mut records = Vec::new();
-    for entry in entries {
-        let name = entry?.file_name();
-        let Some(id) = name.to_str().and_then(|name| name.strip_suffix(".json")) else { continue };
-        match read::<T>(corpus, id) {
+    for id in ids::<T>(corpus)? {
+        match read::<T>(corpus, &id) {
             Ok((record, _)) => records.push(record),
+            // It was deleted after it was listed.
+            Err(ServerError::NotFound(_)) => {}
             Err(error) => tracing::warn!(%error, "cannot read a {}", T::KIND),
         }
     }
     records.sort_by(|one, other| (other.updated(), other.id()).cmp(&(one.updated(), one.id())));
     Ok(records)
+}
+
+/// All records of a corpus, of which those that may quote a removed text are to be removed. Damaged files are removed: they may
+/// quote it. The caller holds the lock.
+pub(super) fn all_or_removed<T: Record>(corpus: &Corpus) -> Result<Vec<T>> {
+    let mut records = Vec::new();
+    for id in ids::<T>(corpus)? {
+        match read::<T>(corpus, &id) {
+            Ok((record, _)) => records.push(record),
+            Err(ServerError::NotFound(_)) => {}
+            Err(_) => delete::<T>(corpus, &id)?,
+        }
+    }
+    Ok(records)
+}
+
+fn ids<T: Record>(corpus: &Corpus) -> Result<Vec<String>> {
+    let entries = match fs::read_dir(corpus.file(T::FOLDER)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries?,
+    };
+    let mut ids = Vec::new();
+    for entry in entries {
+        let name = entry?.file_name();
+        ids.extend(name.to_str().and_then(|name| name.strip_suffix(".json")).map(str::to_owned));
+    }
+    Ok(ids)
 }
 
 /// Writes a record atomically.

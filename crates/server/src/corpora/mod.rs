@@ -3,14 +3,14 @@
 mod answered;
 mod ask;
 pub(crate) mod attached;
-mod attachment;
+pub(crate) mod attachment;
 mod documents;
 mod graph;
 mod ingest;
 pub(crate) mod jobs;
-mod kept;
-mod notes;
-mod questions;
+pub(crate) mod kept;
+pub(crate) mod notes;
+pub(crate) mod questions;
 mod ready;
 mod search;
 mod settings;
@@ -22,7 +22,7 @@ mod traces;
 pub(crate) use ask::{AskRequest, Watch, answer};
 pub(crate) use documents::{document_paths, list_documents, read_document, remove_document};
 pub(crate) use ingest::{
-    TextUpload, create_file, file_name, form_error, ingest_text, read_field, start_preparation, too_large,
+    TextUpload, check_text, create_file, file_name, form_error, ingest_text, read_field, start_preparation, too_large,
 };
 pub(crate) use jobs::{CancelOnDrop, Job, resume_interrupted};
 pub(crate) use search::{SearchRequest, search_pages};
@@ -150,14 +150,11 @@ pub(crate) async fn remove_corpus(tenant: &Arc<Tenant>, corpus: String) -> Resul
     let lock = tenant.try_lock_corpus(&corpus)?;
     run_blocking(move || {
         let _lock = lock;
-        let removed = tenant.corpora.remove(&corpus);
-        // Also of a corpus that is gone: an earlier deletion may have failed behind that point.
-        if matches!(removed, Ok(()) | Err(store::Error::UnknownCorpus { .. })) {
+        let removed = tenant.forget.remove_corpus(&tenant.corpora, &corpus);
+        if matches!(removed, Ok(()) | Err(ServerError::Store(store::Error::UnknownCorpus { .. }))) {
             tenant.jobs.delete_of(&corpus);
-            tenant.traces.delete_of(&corpus);
-            tenant.responses.forget_corpus(&corpus)?;
         }
-        Ok(removed?)
+        removed.map_err(documents::in_use_here)
     })
     .await
 }

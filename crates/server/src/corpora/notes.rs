@@ -7,17 +7,19 @@ use axum::http::StatusCode;
 use axum::{Extension, Json};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use store::{Corpus, Document};
+use store::Corpus;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use super::documents::reading;
 use super::kept::{self, Record};
-use super::thread::{cites, title_of};
+use super::thread::{Answer, answer_of, cites, title_of};
 use crate::app::{App, fresh_id, since_1970};
 use crate::blocking::run_blocking;
 use crate::body::Body;
 use crate::error::{Result, ServerError};
+use crate::forget::Gone;
 use crate::tenant::{CurrentTenant, Tenant};
 
 pub(super) fn routes() -> OpenApiRouter<App> {
@@ -50,8 +52,11 @@ struct Saved {
     question: String,
     /// As `ask` returned it.
     answer: Value,
-    /// When it was asked, in seconds since 1970.
+    /// When it was first asked, in seconds since 1970.
     asked: u64,
+    /// Not before the answer was given; files of earlier versions do not say.
+    #[serde(default)]
+    answered: Option<u64>,
 }
 
 impl Record for Note {
@@ -93,12 +98,14 @@ struct ChangedNote {
     text: Option<String>,
 }
 
-/// Removes saved answers that could know a document. What the reader wrote remains.
-pub(super) fn forget(tenant: &Tenant, corpus: &Corpus, document: &Document) -> Result<()> {
-    let _one = tenant.threads.lock();
-    let added = u64::try_from(document.created_seconds).unwrap_or_default();
-    for note in kept::all::<Note>(corpus)? {
-        let could_know = |saved: &Saved| saved.asked >= added || cites(&saved.answer, document);
+/// Removes saved answers that could know a document that is gone. What the reader wrote remains.
+pub(crate) fn forget(corpus: &Corpus, gone: &[Gone]) -> Result<()> {
+    let _one = kept::lock(corpus)?;
+    for note in kept::all_or_removed::<Note>(corpus)? {
+        let could_know = |saved: &Saved| {
+            let answered = saved.answered.unwrap_or(note.created / 1000);
+            gone.iter().any(|gone| answered >= gone.since || cites(&saved.answer, gone))
+        };
         if !note.saved.as_ref().is_some_and(could_know) {
             continue;
         }
@@ -126,7 +133,7 @@ fn checked_text(text: Option<String>) -> Result<Option<String>> {
     Ok(text.map(|text| text.trim().to_owned()))
 }
 
-/// Runs a task on the notes of a corpus, one at a time.
+/// Runs a task that changes the notes of a corpus, one at a time.
 async fn with_notes<T: Send + 'static>(
     tenant: &Arc<Tenant>,
     corpus: String,
@@ -134,8 +141,9 @@ async fn with_notes<T: Send + 'static>(
 ) -> Result<T> {
     let tenant = Arc::clone(tenant);
     run_blocking(move || {
-        let _one = tenant.threads.lock();
-        work(&tenant.corpora.open(&corpus)?)
+        let corpus = tenant.corpora.open(&corpus)?;
+        let _one = kept::lock(&corpus)?;
+        work(&corpus)
     })
     .await
 }
@@ -144,7 +152,7 @@ async fn with_notes<T: Send + 'static>(
 #[utoipa::path(get, path = "/v1/corpora/{corpus}/notes", tag = "Memory", params(("corpus" = String, Path)),
     responses((status = 200, body = Value), (status = 404)))]
 async fn list(Extension(tenant): CurrentTenant, Path(corpus): Path<String>) -> Result<Json<Value>> {
-    let notes = with_notes(&tenant, corpus, kept::all::<Note>).await?;
+    let notes = reading(&tenant, corpus, kept::all::<Note>).await?;
     Ok(Json(json!({ "notes": notes })))
 }
 
@@ -185,8 +193,8 @@ async fn create(
 
 /// A copy of an answer of a thread.
 fn saved(corpus: &Corpus, thread: &str, turn: usize, answer: usize) -> Result<Saved> {
-    super::thread::answer_of(corpus, thread, turn, answer)?
-        .map(|(question, answer, asked)| Saved { question, answer, asked })
+    answer_of(corpus, thread, turn, answer)?
+        .map(|Answer { question, answer, asked, answered }| Saved { question, answer, asked, answered: Some(answered) })
         .ok_or_else(|| ServerError::invalid("the thread has no such turn or answer, counted from 0", "from"))
 }
 

@@ -14,6 +14,7 @@ use store::{Corpus, private};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use super::kept;
 use super::settings::default_settings;
 use crate::app::{App, random};
 use crate::blocking::{run_blocking, run_on_thread};
@@ -34,7 +35,7 @@ struct Kept {
 }
 
 /// Deletes the questions of a corpus: they may quote a document that is deleted.
-pub(super) fn forget(corpus: &Corpus) -> Result<()> {
+pub(crate) fn forget(corpus: &Corpus) -> Result<()> {
     match fs::remove_file(corpus.file(FILE)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         removed => Ok(removed?),
@@ -73,6 +74,9 @@ async fn make(
     let work = {
         let app = Arc::clone(&app);
         move || async move {
+            // The first opening of a shared corpus creates its folder.
+            drop(tenant.corpora.open(&corpus)?);
+            let state = tenant.forget.state(&corpus)?;
             let corpus = tenant.corpora.open(&corpus)?;
             let trace = Trace::off();
             let session = Session {
@@ -86,9 +90,13 @@ async fn make(
                 on_text: None,
             };
             let suggestions = memory::suggest(&corpus, &session).await.map_err(ServerError::from)?;
-            let kept = Kept { documents: corpus.documents()?.len(), questions: json!(suggestions) };
-            private::replace(&corpus.file(FILE), json!(kept).to_string())?;
-            Ok(Json(json!({ "made": true, "questions": kept.questions })))
+            let made = Kept { documents: corpus.documents()?.len(), questions: json!(suggestions) };
+            let _one = kept::lock(&corpus)?;
+            // They may quote a text that was replaced meanwhile.
+            if tenant.forget.state(&corpus.name().to_string())? == state {
+                private::replace(&corpus.file(FILE), json!(made).to_string())?;
+            }
+            Ok(Json(json!({ "made": true, "questions": made.questions })))
         }
     };
     app.with_deadline(run_on_thread(work)).await

@@ -3,15 +3,14 @@
 //! A thread is one JSON file beside the corpus, private to its owner and removed with the corpus. An answer may quote a
 //! document, so deleting a document removes the turns that could know it.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use store::{Corpus, Document};
+use store::Corpus;
 use utoipa::ToSchema;
 
 use super::kept::{self, Record};
 use crate::error::{Result, ServerError};
+use crate::forget::{CorpusState, Forget, Gone};
 use crate::fresh::since_1970;
 
 /// Maximum bytes of a thread; a longer conversation continues in another.
@@ -49,7 +48,11 @@ impl Record for Thread {
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub(super) struct Turn {
     pub question: String,
+    /// When it was first asked.
     pub created: u64,
+    /// When the latest answer was given; files of earlier versions do not say.
+    #[serde(default)]
+    pub updated: Option<u64>,
     /// As `ask` returned them, the latest last: one for each time that the question was asked.
     pub answers: Vec<Value>,
 }
@@ -62,100 +65,123 @@ pub(super) struct Place {
     pub turn: Option<usize>,
 }
 
-/// The threads of one tenant; a change reads and writes a whole file, so there is one at a time.
-#[derive(Default)]
-pub(crate) struct Threads(Mutex<()>);
-
-impl Threads {
-    pub(super) fn lock(&self) -> MutexGuard<'_, ()> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+/// Fails if an answer to this question cannot be appended there.
+pub(super) fn check(corpus: &Corpus, place: &Place, question: &str) -> Result<()> {
+    let (thread, bytes): (Thread, _) = kept::read(corpus, &place.thread)?;
+    if bytes >= MAX_BYTES {
+        let message = format!("the thread has {bytes} bytes; at most {MAX_BYTES} are continued: begin another thread");
+        return Err(ServerError::invalid(message, "thread"));
     }
-
-    /// Fails if an answer to this question cannot be appended there.
-    pub(super) fn check(&self, corpus: &Corpus, place: &Place, question: &str) -> Result<()> {
-        let _one = self.lock();
-        let (thread, bytes): (Thread, _) = kept::read(corpus, &place.thread)?;
-        if bytes >= MAX_BYTES {
-            let message =
-                format!("the thread has {bytes} bytes; at most {MAX_BYTES} are continued: begin another thread");
-            return Err(ServerError::invalid(message, "thread"));
-        }
-        match place.turn.map(|turn| thread.turns.get(turn)) {
-            None => Ok(()),
-            Some(Some(turn)) if turn.question == question => Ok(()),
-            Some(Some(_)) => Err(ServerError::invalid("`turn` is a turn with another question", "turn")),
-            Some(None) => {
-                let message = format!("the thread has {} turns, counted from 0", thread.turns.len());
-                Err(ServerError::invalid(message, "turn"))
-            }
+    match place.turn.map(|turn| thread.turns.get(turn)) {
+        None => Ok(()),
+        Some(Some(turn)) if turn.question == question => Ok(()),
+        Some(Some(_)) => Err(ServerError::invalid("`turn` is a turn with another question", "turn")),
+        Some(None) => {
+            let message = format!("the thread has {} turns, counted from 0", thread.turns.len());
+            Err(ServerError::invalid(message, "turn"))
         }
     }
+}
 
-    /// The turns before a place, each with its latest answer.
-    pub(super) fn before(&self, corpus: &Corpus, place: &Place) -> Result<Vec<memory::Turn>> {
-        let _one = self.lock();
-        let (thread, _): (Thread, _) = kept::read(corpus, &place.thread)?;
-        let before = thread.turns.iter().take(place.turn.unwrap_or(usize::MAX));
-        let text = |answer: &Value| answer["answer"].as_str().unwrap_or_default().to_owned();
-        let turn = |turn: &Turn| memory::Turn {
-            question: turn
-                .answers
-                .last()
-                .and_then(|answer| answer["understood"].as_str())
-                .unwrap_or(&turn.question)
-                .to_owned(),
-            answer: turn.answers.last().map(text).unwrap_or_default(),
+/// The turns before a place, each with its latest answer.
+pub(super) fn before(corpus: &Corpus, place: &Place) -> Result<Vec<memory::Turn>> {
+    let (thread, _): (Thread, _) = kept::read(corpus, &place.thread)?;
+    let before = thread.turns.iter().take(place.turn.unwrap_or(usize::MAX));
+    let text = |answer: &Value| answer["answer"].as_str().unwrap_or_default().to_owned();
+    let turn = |turn: &Turn| memory::Turn {
+        question: turn
+            .answers
+            .last()
+            .and_then(|answer| answer["understood"].as_str())
+            .unwrap_or(&turn.question)
+            .to_owned(),
+        answer: turn.answers.last().map(text).unwrap_or_default(),
+    };
+    Ok(before.map(turn).collect())
+}
+
+/// Appends an answer and returns the number of its turn; `None` if texts that it may quote were removed or replaced since the
+/// corpus had this state.
+pub(super) fn append(
+    corpus: &Corpus,
+    place: &Place,
+    question: &str,
+    answer: &Value,
+    (forget, state): (&Forget, &CorpusState),
+) -> Result<Option<usize>> {
+    let _one = kept::lock(corpus)?;
+    if forget.state(&corpus.name().to_string())? != *state {
+        return Ok(None);
+    }
+    let (mut thread, _): (Thread, _) = kept::read(corpus, &place.thread)?;
+    thread.updated = now();
+    // Turns may have been removed since the place was checked.
+    let asks = |turn: &usize| thread.turns.get(*turn).is_some_and(|turn| turn.question == question);
+    let number = place.turn.filter(asks).unwrap_or(thread.turns.len());
+    if number == thread.turns.len() {
+        let turn = Turn { question: question.to_owned(), created: now(), updated: None, answers: Vec::new() };
+        thread.turns.push(turn);
+    }
+    thread.turns[number].answers.push(answer.clone());
+    thread.turns[number].updated = Some(thread.updated);
+    if thread.title.is_empty() {
+        thread.title = title_of(question);
+    }
+    kept::write(corpus, &thread)?;
+    Ok(Some(number))
+}
+
+/// Removes the turns that could know a document that is gone: those with an answer since it was added, and those that cite it.
+pub(crate) fn forget(corpus: &Corpus, gone: &[Gone]) -> Result<()> {
+    let _one = kept::lock(corpus)?;
+    for mut thread in kept::all_or_removed::<Thread>(corpus)? {
+        let (before, updated) = (thread.turns.len(), thread.updated);
+        let could_know = |turn: &Turn| {
+            let answered = turn.updated.unwrap_or(updated);
+            gone.iter().any(|gone| answered >= gone.since || turn.answers.iter().any(|answer| cites(answer, gone)))
         };
-        Ok(before.map(turn).collect())
-    }
-
-    /// Appends an answer and returns the number of its turn.
-    pub(super) fn append(&self, corpus: &Corpus, place: &Place, question: &str, answer: &Value) -> Result<usize> {
-        let _one = self.lock();
-        let (mut thread, _): (Thread, _) = kept::read(corpus, &place.thread)?;
-        thread.updated = now();
-        let number = place.turn.filter(|turn| *turn < thread.turns.len()).unwrap_or(thread.turns.len());
-        if number == thread.turns.len() {
-            let turn = Turn { question: question.to_owned(), created: now(), answers: Vec::new() };
-            thread.turns.push(turn);
+        thread.turns.retain(|turn| !could_know(turn));
+        match thread.turns.len() {
+            0 if before > 0 => kept::delete::<Thread>(corpus, &thread.id)?,
+            now if now < before => kept::write(corpus, &thread)?,
+            _ => {}
         }
-        thread.turns[number].answers.push(answer.clone());
-        if thread.title.is_empty() {
-            thread.title = title_of(question);
-        }
-        kept::write(corpus, &thread)?;
-        Ok(number)
     }
-
-    /// Removes the turns that could know a document: those after it was added, and those that cite it.
-    pub(super) fn forget(&self, corpus: &Corpus, document: &Document) -> Result<()> {
-        let _one = self.lock();
-        let added = u64::try_from(document.created_seconds).unwrap_or_default();
-        for mut thread in kept::all::<Thread>(corpus)? {
-            let before = thread.turns.len();
-            thread
-                .turns
-                .retain(|turn| turn.created < added && !turn.answers.iter().any(|answer| cites(answer, document)));
-            match thread.turns.len() {
-                0 if before > 0 => kept::delete::<Thread>(corpus, &thread.id)?,
-                now if now < before => kept::write(corpus, &thread)?,
-                _ => {}
-            }
-        }
-        Ok(())
-    }
+    Ok(())
 }
 
-/// A question of a thread with one of its answers and the time of the question; `None` if the thread has no such answer.
-pub(super) fn answer_of(corpus: &Corpus, id: &str, turn: usize, answer: usize) -> Result<Option<(String, Value, u64)>> {
-    let (thread, _): (Thread, _) = kept::read(corpus, id)?;
-    let turn = thread.turns.get(turn);
-    Ok(turn.and_then(|turn| Some((turn.question.clone(), turn.answers.get(answer)?.clone(), turn.created))))
+/// An answer of a thread.
+pub(super) struct Answer {
+    pub question: String,
+    pub answer: Value,
+    pub asked: u64,
+    /// Not before the answer was given.
+    pub answered: u64,
 }
 
-pub(super) fn cites(answer: &Value, document: &Document) -> bool {
-    let is_of = |citation: &Value| citation["path"] == document.path.as_str();
-    answer["citations"].as_array().into_iter().flatten().any(is_of)
+/// An answer of a thread; `None` if the thread has no such answer.
+pub(super) fn answer_of(corpus: &Corpus, id: &str, turn: usize, answer: usize) -> Result<Option<Answer>> {
+    let (mut thread, _): (Thread, _) = kept::read(corpus, id)?;
+    if turn >= thread.turns.len() {
+        return Ok(None);
+    }
+    let Turn { question, created, updated, mut answers } = thread.turns.swap_remove(turn);
+    let answered = updated.unwrap_or(thread.updated);
+    Ok((answer < answers.len()).then(|| Answer {
+        question,
+        answer: answers.swap_remove(answer),
+        asked: created,
+        answered,
+    }))
+}
+
+/// Whether an answer quotes a document: as the source of the answer or of one of its statements, whatever the verdict.
+pub(super) fn cites(answer: &Value, gone: &Gone) -> bool {
+    let statements = answer["statements"].as_array().into_iter().flatten();
+    let citations = answer["citations"].as_array().into_iter().flatten();
+    citations
+        .chain(statements.map(|statement| &statement["citation"]))
+        .any(|citation| citation["path"] == gone.path.as_str())
 }
 
 pub(super) fn now() -> u64 {

@@ -16,7 +16,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::kept;
-use super::thread::{Thread, Threads, checked_title, now};
+use super::thread::{Thread, checked_title, now};
 use crate::app::{App, fresh_id};
 use crate::blocking::run_blocking;
 use crate::body::{Body, Params};
@@ -59,13 +59,13 @@ async fn with_corpus<T: Send + 'static>(
     app: &App,
     tenant: &Arc<Tenant>,
     corpus: String,
-    work: impl FnOnce(&Corpus, &Threads) -> Result<T> + Send + 'static,
+    work: impl FnOnce(&Corpus) -> Result<T> + Send + 'static,
 ) -> Result<T> {
     if !app.config.keep_threads {
         return Err(ServerError::NoThreads);
     }
     let tenant = Arc::clone(tenant);
-    run_blocking(move || work(&tenant.corpora.open(&corpus)?, &tenant.threads)).await
+    run_blocking(move || work(&tenant.corpora.open(&corpus)?)).await
 }
 
 /// List the threads of a corpus, the latest first; `kept` is false where the server keeps none.
@@ -79,10 +79,7 @@ async fn list(
     if !app.config.keep_threads {
         return Ok(Json(json!({ "kept": false, "threads": [] })));
     }
-    let threads = with_corpus(&app, &tenant, corpus, |corpus, threads| {
-        let _one = threads.lock();
-        kept::all::<Thread>(corpus)
-    });
+    let threads = with_corpus(&app, &tenant, corpus, kept::all::<Thread>);
     let line = |Thread { id, title, created, updated, turns }| json!({ "id": id, "title": title, "created": created, "updated": updated, "turns": turns.len() });
     Ok(Json(json!({ "kept": true, "threads": threads.await?.into_iter().map(line).collect::<Vec<_>>() })))
 }
@@ -99,8 +96,8 @@ async fn create(
 ) -> Result<(StatusCode, Json<Value>)> {
     let title = new.title.as_deref().map(checked_title).transpose()?.unwrap_or_default();
     let thread = Thread { id: fresh_id("thread")?, title, created: now(), updated: now(), turns: Vec::new() };
-    let created = with_corpus(&app, &tenant, corpus, move |corpus, threads| {
-        let _one = threads.lock();
+    let created = with_corpus(&app, &tenant, corpus, move |corpus| {
+        let _one = kept::lock(corpus)?;
         let known = kept::all::<Thread>(corpus)?.len();
         if known >= MAX_THREADS {
             let message = format!("the corpus has {known} threads; at most {MAX_THREADS} are kept: delete some");
@@ -120,8 +117,8 @@ async fn remove_all(
     Extension(tenant): CurrentTenant,
     Path(corpus): Path<String>,
 ) -> Result<StatusCode> {
-    with_corpus(&app, &tenant, corpus, |corpus, threads| {
-        let _one = threads.lock();
+    with_corpus(&app, &tenant, corpus, |corpus| {
+        let _one = kept::lock(corpus)?;
         kept::delete_all::<Thread>(corpus)
     })
     .await?;
@@ -143,10 +140,7 @@ async fn show(
         Some("markdown") => true,
         Some(other) => return Err(ServerError::invalid(format!("`{other}` is not one of json, markdown"), "format")),
     };
-    let thread = with_corpus(&app, &tenant, corpus, move |corpus, threads| {
-        let _one = threads.lock();
-        Ok(kept::read::<Thread>(corpus, &id)?.0)
-    });
+    let thread = with_corpus(&app, &tenant, corpus, move |corpus| Ok(kept::read::<Thread>(corpus, &id)?.0));
     let thread = thread.await?;
     if as_markdown {
         return Ok(([(header::CONTENT_TYPE, "text/markdown; charset=utf-8")], markdown(&thread)).into_response());
@@ -165,8 +159,8 @@ async fn rename(
     Body(renamed): Body<Renamed>,
 ) -> Result<Json<Value>> {
     let title = checked_title(&renamed.title)?;
-    let thread = with_corpus(&app, &tenant, corpus, move |corpus, threads| {
-        let _one = threads.lock();
+    let thread = with_corpus(&app, &tenant, corpus, move |corpus| {
+        let _one = kept::lock(corpus)?;
         let thread = Thread { title, ..kept::read(corpus, &id)?.0 };
         kept::write(corpus, &thread)?;
         Ok(thread)
@@ -182,8 +176,8 @@ async fn remove(
     Extension(tenant): CurrentTenant,
     Path((corpus, id)): Path<(String, String)>,
 ) -> Result<StatusCode> {
-    with_corpus(&app, &tenant, corpus, move |corpus, threads| {
-        let _one = threads.lock();
+    with_corpus(&app, &tenant, corpus, move |corpus| {
+        let _one = kept::lock(corpus)?;
         kept::delete::<Thread>(corpus, &id)
     })
     .await?;

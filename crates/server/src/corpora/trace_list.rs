@@ -3,10 +3,15 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
+use crate::error::Result;
+use crate::forget::{CorpusState, Forget};
+
 /// The trace of a question.
 struct Kept {
     id: String,
     corpus: String,
+    /// That of the corpus before the question.
+    state: CorpusState,
     lines: Vec<u8>,
 }
 
@@ -22,9 +27,9 @@ impl Traces {
     }
 
     /// Stores a trace and drops the oldest beyond the limit.
-    pub fn put(&self, id: String, corpus: String, lines: Vec<u8>) {
+    pub fn put(&self, id: String, corpus: String, state: CorpusState, lines: Vec<u8>) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.push_back(Kept { id, corpus, lines });
+        kept.push_back(Kept { id, corpus, state, lines });
         while kept.len() > 1 && kept.iter().map(|trace| trace.lines.len()).sum::<usize>() > self.max_bytes {
             kept.pop_front();
         }
@@ -35,11 +40,15 @@ impl Traces {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).retain(|trace| trace.corpus != corpus);
     }
 
-    /// The lines of a trace as one JSON object.
-    pub(super) fn json(&self, id: &str) -> Option<String> {
+    /// The lines of a trace as one JSON object, unless they may quote a text that another process has removed since.
+    pub(super) fn json(&self, id: &str, forget: &Forget) -> Result<Option<String>> {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let Kept { id, lines, .. } = kept.iter().find(|trace| trace.id == id)?;
-        let events: Vec<&str> = std::str::from_utf8(lines).ok()?.lines().collect();
-        Some(format!("{{\"id\":\"{id}\",\"events\":[{}]}}", events.join(",")))
+        let Some(Kept { corpus, state, lines, .. }) = kept.iter().find(|trace| trace.id == id) else { return Ok(None) };
+        if forget.state(corpus)? != *state {
+            return Ok(None);
+        }
+        let lines = String::from_utf8_lossy(lines);
+        let events: Vec<&str> = lines.lines().collect();
+        Ok(Some(format!("{{\"id\":\"{id}\",\"events\":[{}]}}", events.join(","))))
     }
 }

@@ -5,6 +5,7 @@ use axum::extract::Path;
 use axum::http::header;
 use axum::response::IntoResponse;
 
+use crate::blocking::run_blocking;
 use crate::error::{Result, ServerError};
 use crate::tenant::CurrentTenant;
 
@@ -12,6 +13,10 @@ use crate::tenant::CurrentTenant;
 #[utoipa::path(get, path = "/v1/traces/{trace}", tag = "Memory", params(("trace" = String, Path)),
     responses((status = 200, body = serde_json::Value), (status = 404)))]
 pub(super) async fn show(Extension(tenant): CurrentTenant, Path(trace): Path<String>) -> Result<impl IntoResponse> {
-    let json = tenant.traces.json(&trace).ok_or_else(|| ServerError::NotFound(format!("trace {trace}")))?;
+    let json = run_blocking(move || {
+        let json = tenant.traces.json(&trace, &tenant.forget)?;
+        json.ok_or_else(|| ServerError::NotFound(format!("trace {trace}")))
+    })
+    .await?;
     Ok(([(header::CONTENT_TYPE, "application/json")], json))
 }

@@ -193,6 +193,7 @@ impl Chat {
             stop: request.stop,
             n: request.n,
             max_tokens: request.max_completion_tokens.or(request.max_tokens),
+            max_tokens_field: request.max_completion_tokens.map(|_| "max_completion_tokens"),
             frequency_penalty: request.frequency_penalty,
             presence_penalty: request.presence_penalty,
             repetition_penalty: request.repetition_penalty,

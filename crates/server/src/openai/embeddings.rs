@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::{Extension, Json};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use calls::{Embedding, Heads};
+use calls::{Embedding, Heads, TenantId};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
@@ -16,6 +16,7 @@ use crate::admission::AdmittedJson;
 use crate::app::App;
 use crate::blocking::run_blocking;
 use crate::error::{Result, ServerError};
+use crate::tenant::CurrentTenant;
 use crate::warnings::Warnings;
 
 /// A request for embeddings. `sparse` and `colbert` are extensions.
@@ -85,13 +86,18 @@ pub(crate) const MAX_TEXTS: usize = 2048;
 pub(super) const MAX_VECTORS: usize = 16_384;
 
 /// Computes only what was requested; token vectors that only sparse weights need are dropped group by group.
-async fn embeddings(app: &App, texts: Vec<(String, usize)>, request: &EmbeddingRequest) -> Result<Vec<Embedding>> {
+async fn embeddings(
+    app: &App,
+    tenant: TenantId,
+    texts: Vec<(String, usize)>,
+    request: &EmbeddingRequest,
+) -> Result<Vec<Embedding>> {
     if !request.sparse && !request.colbert {
-        return app.encode(texts.into_iter().map(|(text, _)| text).collect(), Heads::Dense).await;
+        return app.encode(tenant, texts.into_iter().map(|(text, _)| text).collect(), Heads::Dense).await;
     }
     let mut all = Vec::new();
     for batch in batches(texts) {
-        let mut embeddings = app.encode(batch, Heads::All).await?;
+        let mut embeddings = app.encode(tenant, batch, Heads::All).await?;
         if !request.colbert {
             embeddings.iter_mut().for_each(|embedding| embedding.colbert = None);
         }
@@ -173,6 +179,7 @@ pub(crate) fn shorten(vector: &mut Vec<f32>, dimensions: Option<usize>) -> Resul
     responses((status = 200, body = Value), (status = 400, description = "Refused; a text is truncated only on request")))]
 pub(super) async fn embed(
     State(app): State<App>,
+    Extension(tenant): CurrentTenant,
     Extension(warnings): Extension<Warnings>,
     AdmittedJson(mut request, _permit): AdmittedJson<EmbeddingRequest>,
 ) -> Result<Json<Value>> {
@@ -193,7 +200,7 @@ pub(super) async fn embed(
         );
         return Err(ServerError::invalid(message, "colbert"));
     }
-    let mut embeddings = app.with_deadline(embeddings(&app, texts, &request)).await?;
+    let mut embeddings = app.with_deadline(embeddings(&app, tenant.id, texts, &request)).await?;
     for embedding in &mut embeddings {
         shorten(&mut embedding.dense, request.dimensions)?;
     }

@@ -23,6 +23,8 @@ pub(crate) struct RawParams {
     pub usual_stop: Vec<String>,
     pub n: Option<usize>,
     pub max_tokens: Option<usize>,
+    /// The name of that field in the request, if it is another.
+    pub max_tokens_field: Option<&'static str>,
     pub frequency_penalty: Option<f32>,
     pub presence_penalty: Option<f32>,
     pub repetition_penalty: Option<f32>,
@@ -92,7 +94,8 @@ impl RawParams {
             return Err(ServerError::invalid(format!("`n` must be 1 to {MAX_CHOICES}"), "n"));
         }
         if self.max_tokens == Some(0) {
-            return Err(ServerError::invalid("max_tokens must be at least 1", "max_tokens"));
+            let field = self.max_tokens_field.unwrap_or("max_tokens");
+            return Err(ServerError::invalid(format!("`{field}` must be at least 1"), field));
         }
         let seed = self.seed.map_or_else(random, |seed| Ok(seed.cast_unsigned()))?;
         let top_k = self.top_k.unwrap_or(0);

@@ -1,9 +1,9 @@
 //! Records that a holder keeps: one private JSON file each in a folder, under an id that this server has made.
 
+use std::fs::File;
 use std::io;
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 use std::{fs, result};
 
@@ -27,26 +27,34 @@ const MAX_RECORDS: usize = 1000;
 const MAX_BYTES: u64 = 256 << 20;
 const MAX_AGE: Duration = Duration::from_hours(30 * 24);
 
+/// The file that a change of a record locks.
+const LOCK: &str = "changes.lock";
+
 /// The records of one kind and holder.
 pub(crate) struct Records<T> {
     folder: PathBuf,
-    /// One change at a time.
-    lock: Mutex<()>,
     kind: PhantomData<fn() -> T>,
 }
 
 impl<T: Record> Records<T> {
     pub fn new(folder: PathBuf) -> Records<T> {
-        Records { folder, lock: Mutex::default(), kind: PhantomData }
+        if let Err(error) = private::sweep(&folder) {
+            tracing::warn!(%error, path = %folder.display(), "cannot delete what an interrupted server left");
+        }
+        Records { folder, kind: PhantomData }
     }
 
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Permission to change a record between reading and writing it.
-    pub fn lock(&self) -> MutexGuard<'_, ()> {
-        self.lock.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Permission to change a record between reading and writing it. It excludes other processes too: the command line forgets
+    /// what quotes a document that it removes.
+    pub fn lock(&self) -> Result<File> {
+        private::folder(&self.folder)?;
+        let lock = private::create(&self.folder.join(LOCK))?;
+        lock.lock()?;
+        Ok(lock)
     }
 
     /// The file of a record with this extension; ids that this server does not make are refused.
@@ -106,7 +114,7 @@ impl<T: Record> Records<T> {
         }
     }
 
-    /// All files with the time of their last change and their length.
+    /// All files but that of the lock, with the time of their last change and their length.
     pub fn files(&self) -> Result<Vec<(PathBuf, SystemTime, u64)>> {
         let entries = match fs::read_dir(&self.folder) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -115,6 +123,9 @@ impl<T: Record> Records<T> {
         let mut files = Vec::new();
         for entry in entries {
             let entry = entry?;
+            if entry.file_name() == LOCK {
+                continue;
+            }
             match entry.metadata() {
                 Ok(about) => files.push((entry.path(), about.modified()?, about.len())),
                 // It was renamed or deleted meanwhile.

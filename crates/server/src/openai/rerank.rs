@@ -5,9 +5,9 @@
 
 use std::sync::Arc;
 
-use axum::Json;
 use axum::extract::State;
-use calls::{Embedding, Heads};
+use axum::{Extension, Json};
+use calls::{Embedding, Heads, TenantId};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
@@ -17,6 +17,7 @@ use crate::admission::AdmittedJson;
 use crate::app::App;
 use crate::blocking::run_blocking;
 use crate::error::{Result, ServerError};
+use crate::tenant::CurrentTenant;
 
 /// A request to rank texts.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -44,6 +45,7 @@ const MAX_DOCUMENTS: usize = 1024;
 #[utoipa::path(post, path = "/v1/rerank", tag = "OpenAI", request_body = RerankRequest, responses((status = 200, body = Value)))]
 pub(super) async fn rerank(
     State(app): State<App>,
+    Extension(tenant): CurrentTenant,
     AdmittedJson(request, _permit): AdmittedJson<RerankRequest>,
 ) -> Result<Json<Value>> {
     app.check_embedder(&request.model)?;
@@ -63,7 +65,7 @@ pub(super) async fn rerank(
     let (query, texts) =
         (app.with_token_counts(vec![request.query]).await?, app.with_token_counts(documents.clone()).await?);
     let tokens: usize = query.iter().chain(&texts).map(|(_, tokens)| tokens).sum();
-    let scores = app.with_deadline(scores(&app, query, texts)).await?;
+    let scores = app.with_deadline(scores(&app, tenant.id, query, texts)).await?;
     let mut scored: Vec<(usize, f32)> = scores.into_iter().enumerate().collect();
     // The sort is stable: texts with equal scores keep their order.
     scored.sort_by(|a, b| b.1.total_cmp(&a.1));
@@ -82,15 +84,20 @@ pub(super) async fn rerank(
 }
 
 /// The score of each text. Token vectors are large, so only those of one group of texts are held at a time.
-async fn scores(app: &App, query: Vec<(String, usize)>, texts: Vec<(String, usize)>) -> Result<Vec<f32>> {
-    let query = app.encode(query.into_iter().map(|(text, _)| text).collect(), Heads::All).await?;
+async fn scores(
+    app: &App,
+    tenant: TenantId,
+    query: Vec<(String, usize)>,
+    texts: Vec<(String, usize)>,
+) -> Result<Vec<f32>> {
+    let query = app.encode(tenant, query.into_iter().map(|(text, _)| text).collect(), Heads::All).await?;
     let [query] = &query[..] else {
         return Err(ServerError::Worker("the embedder returned no vector for the query".into()));
     };
     let query = Arc::new(query.clone());
     let mut scores = Vec::new();
     for batch in batches(texts) {
-        let (query, texts) = (Arc::clone(&query), app.encode(batch, Heads::All).await?);
+        let (query, texts) = (Arc::clone(&query), app.encode(tenant, batch, Heads::All).await?);
         scores.extend(
             run_blocking(move || Ok(texts.iter().map(|text| score(&query, text)).collect::<Vec<f32>>())).await?,
         );

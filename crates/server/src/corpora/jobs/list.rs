@@ -58,6 +58,11 @@ impl Jobs {
         if known.stopped {
             return Err(ServerError::Stopping);
         }
+        if !job.folder.exists() {
+            // All its files were deleted with their documents.
+            job.deleted.store(true, Ordering::Relaxed);
+            known.jobs.retain(|known| known.id != job.id);
+        }
         if job.deleted.load(Ordering::Relaxed) {
             return Err(unknown(&job.id));
         }

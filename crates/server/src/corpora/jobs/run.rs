@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use calls::{Priority, WorkflowId};
 use memory::{Progress, Session, Settings, Trace};
 use sources::{Opened, ReadOptions};
-use store::Change;
+use store::{Change, Document, Writer};
 
 use super::job::{Added, FailedFile, Job, Status, StepProgress, Upload};
 use crate::app::App;
@@ -126,29 +126,8 @@ async fn run(app: &App, tenant: &Tenant, job: &Job) -> Result<()> {
         priority: Priority::Bulk,
         on_text: None,
     };
-    for upload in &job.files {
-        match read(upload, job, app) {
-            Ok(opened) => {
-                let report_added = |name, memory::Added { document, change, pages }| {
-                    let line = Added { name, document, change: change_label(change), pages };
-                    job.change(|state| state.added.push(line));
-                };
-                match opened {
-                    Opened::Text(text) => {
-                        let added = memory::add_text(&text, &mut writer, &session)?;
-                        report_added(text.path, added);
-                    }
-                    Opened::Sources(sources) => {
-                        for source in sources {
-                            let added = memory::add(&source, &mut writer, &session)?;
-                            report_added(source.path, added);
-                        }
-                    }
-                }
-            }
-            Err(reason) => job.change(|state| state.unread.push(FailedFile { name: upload.name.clone(), reason })),
-        }
-    }
+    let is_replaced = |document: &Document| job.files.iter().any(|upload| document.path.starts_with(&upload.name));
+    tenant.forget.change(&mut writer, is_replaced, |writer| add(job, app, writer, &session))?;
     if !job.files.is_empty() && job.state.borrow().added.is_empty() {
         return Err(ServerError::Invalid { message: "none of the files could be read".into(), param: None });
     }
@@ -165,9 +144,40 @@ async fn run(app: &App, tenant: &Tenant, job: &Job) -> Result<()> {
     Ok(memory::prepare(&mut writer, &session, &mut { report }).await?)
 }
 
+/// Adds the files to the corpus.
+fn add(job: &Job, app: &App, writer: &mut Writer, session: &Session<'_>) -> Result<()> {
+    for upload in &job.files {
+        match read(upload, job, app) {
+            Ok(opened) => {
+                let report_added = |name, memory::Added { document, change, pages }| {
+                    let line = Added { name, document, change: change_label(change), pages };
+                    job.change(|state| state.added.push(line));
+                };
+                match opened {
+                    Opened::Text(text) => {
+                        let added = memory::add_text(&text, writer, session)?;
+                        report_added(text.path, added);
+                    }
+                    Opened::Sources(sources) => {
+                        for source in sources {
+                            let added = memory::add(&source, writer, session)?;
+                            report_added(source.path, added);
+                        }
+                    }
+                }
+            }
+            Err(reason) => job.change(|state| state.unread.push(FailedFile { name: upload.name.clone(), reason })),
+        }
+    }
+    Ok(())
+}
+
 /// Opens an upload; its documents have its name, not the path of the stored file.
 fn read(upload: &Upload, job: &Job, app: &App) -> std::result::Result<Opened, String> {
     let path = job.folder.join(&upload.file);
+    if !path.exists() {
+        return Err("its document was deleted, and the upload with it".to_owned());
+    }
     let options = ReadOptions {
         pdf_child: app.config.pdf_child.clone(),
         max_file_bytes: app.config.max_upload_bytes as u64,

@@ -96,7 +96,7 @@ impl Batches {
     }
 
     pub(super) fn change<T>(&self, id: &str, work: impl FnOnce(&mut Batch) -> T) -> Result<T> {
-        let _one = self.records.lock();
+        let _one = self.records.lock()?;
         let mut batch = self.records.read(id)?;
         let outcome = work(&mut batch);
         self.records.write(&batch)?;

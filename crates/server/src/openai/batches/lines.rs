@@ -53,7 +53,7 @@ pub(super) fn read(input: &[u8], endpoint: &str, max_bytes: usize) -> Result<Vec
         .map(|(number, line)| {
             let written: Result<Written, String> = match line.len() {
                 bytes if bytes > max_bytes => Err(format!("it has {bytes} bytes; at most {max_bytes} are read")),
-                _ => serde_json::from_slice(line).map_err(|error| in_words_of_json(&error.to_string())),
+                _ => serde_json::from_slice(line).map_err(|error| in_line(&error)),
             };
             let custom_id = written.as_ref().ok().map(|written| written.custom_id.clone());
             let is_new = custom_id.iter().all(|id| known.insert(id.clone()));
@@ -64,6 +64,15 @@ pub(super) fn read(input: &[u8], endpoint: &str, max_bytes: usize) -> Result<Vec
         })
         .collect();
     Ok(lines)
+}
+
+/// An error of reading a line with its column alone: the number of the line is that in the file.
+fn in_line(error: &serde_json::Error) -> String {
+    let words = in_words_of_json(&error.to_string());
+    match words.rsplit_once(" at line 1 column ") {
+        Some((what, column)) => format!("{what} at column {column}"),
+        None => words,
+    }
 }
 
 impl Written {
@@ -139,6 +148,7 @@ mod tests {
             (7, None, false),
         ];
         assert_eq!(found, want);
+        assert_eq!(lines[2].body, Err("EOF while parsing an object at column 1".to_owned()));
         assert_eq!(lines[0].body.as_deref(), Ok(r#"{"input":"x"}"#));
         let reason = format!("it has {} bytes; at most 200 are read", long.len());
         assert_eq!(lines[5].body.as_deref(), Err(&reason));

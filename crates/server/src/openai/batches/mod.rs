@@ -84,7 +84,7 @@ async fn create(
             let message = format!("{} is not a file with the purpose `batch`", new.input_file_id);
             return Err(ServerError::invalid(message, "input_file_id"));
         }
-        let _one = owner.batches.records.lock();
+        let _one = owner.batches.records.lock()?;
         owner.batches.trim()?;
         owner.batches.records.write(&batch)
     })

@@ -17,7 +17,7 @@ pub(super) async fn start(app: App, tenant: Arc<Tenant>, generation: Generation,
     let begun = generation.asked.frame.object("in_progress", &[], None);
     let Some(record) = generation.record.clone() else { return Ok(begun) };
     let id = generation.asked.frame.id.clone();
-    stored::put(&tenant, record.with_response(begun.clone())).await?;
+    stored::put(&tenant, record.with_response(begun.clone()), generation.states.clone()).await?;
     let owner = Arc::clone(&tenant);
     let work = {
         let id = id.clone();
@@ -25,7 +25,7 @@ pub(super) async fn start(app: App, tenant: Arc<Tenant>, generation: Generation,
             let _permit = permit;
             if let Err(error) = generation.run(&app, &tenant).await {
                 let failed = generation.asked.frame.failed(&error, lock(&generation.output).finished());
-                if let Err(error) = stored::put(&tenant, record.with_response(failed)).await {
+                if let Err(error) = stored::put(&tenant, record.with_response(failed), generation.states).await {
                     tracing::error!(%error, "cannot keep a response");
                 }
             }

@@ -12,10 +12,12 @@ use utoipa::ToSchema;
 use super::super::records::Records;
 use super::conversation::Conversation;
 use super::items::{Input, Items};
+use super::stored::states_of;
 use crate::app::{App, fresh_id, since_1970};
 use crate::blocking::run_blocking;
 use crate::body::Body;
 use crate::error::{Result, ServerError};
+use crate::forget::CorpusState;
 use crate::tenant::{CurrentTenant, Tenant};
 use crate::warnings::Warnings;
 
@@ -94,7 +96,7 @@ pub(super) async fn change<T: Send + 'static>(
     work: impl FnOnce(&mut Conversation) -> Result<T> + Send + 'static,
 ) -> Result<T> {
     with(app, tenant, move |conversations| {
-        let _one = conversations.lock();
+        let _one = conversations.lock()?;
         let mut conversation = conversations.read(&id)?;
         let outcome = work(&mut conversation)?;
         conversations.write(&conversation)?;
@@ -104,20 +106,20 @@ pub(super) async fn change<T: Send + 'static>(
     .await
 }
 
-/// Adds the items of a response, unless the conversation, or a corpus that they may quote, was deleted meanwhile.
+/// Adds the items of a response, unless the conversation, or a text that they may quote, was deleted since the corpora had these
+/// states.
 pub(super) async fn append(
     app: &App,
     tenant: &Arc<Tenant>,
     id: String,
     mut items: Vec<Value>,
     corpora: Vec<String>,
+    states: Vec<CorpusState>,
 ) -> Result<()> {
     items.iter_mut().for_each(complete);
     let owner = Arc::clone(tenant);
     let added = change(app, tenant, id, move |conversation| {
-        // A corpus that is open is not removed.
-        let open: std::result::Result<Vec<_>, _> = corpora.iter().map(|name| owner.corpora.open(name)).collect();
-        if matches!(open, Err(store::Error::UnknownCorpus { .. })) {
+        if states_of(&owner, &corpora)? != states {
             return Ok(());
         }
         let new: Vec<String> = corpora.into_iter().filter(|name| !conversation.corpora.contains(name)).collect();
@@ -161,7 +163,7 @@ pub(super) async fn create(
     let conversation = Conversation { id, created, updated: created, metadata, corpora: Vec::new(), items };
     let shown = conversation.to_json();
     with(&app, &tenant, move |conversations| {
-        let _one = conversations.lock();
+        let _one = conversations.lock()?;
         conversations.write(&conversation)?;
         conversations.trim()
     })
@@ -207,7 +209,7 @@ pub(super) async fn delete(
 ) -> Result<Json<Value>> {
     let deleted = json!({ "id": id, "object": "conversation.deleted", "deleted": true });
     with(&app, &tenant, move |conversations| {
-        let _one = conversations.lock();
+        let _one = conversations.lock()?;
         conversations.remove(&id)
     })
     .await?;

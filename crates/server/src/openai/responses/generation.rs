@@ -13,6 +13,7 @@ use super::request::{Asked, Source};
 use super::{conversations, corpus, stored};
 use crate::app::App;
 use crate::error::{Result, ServerError};
+use crate::forget::CorpusState;
 use crate::stream::Sink;
 use crate::tenant::Tenant;
 use crate::warnings::Warnings;
@@ -24,6 +25,8 @@ pub(super) struct Generation {
     /// What is kept when it has ended.
     pub record: Option<Record>,
     continued: Option<Continued>,
+    /// The states of the corpora before the question.
+    pub states: Vec<CorpusState>,
     warnings: Warnings,
 }
 
@@ -38,11 +41,12 @@ impl Generation {
         asked: Asked,
         record: Option<Record>,
         continued: Option<Continued>,
+        states: Vec<CorpusState>,
         warnings: Warnings,
         sink: Option<Sink>,
     ) -> Result<Generation> {
         let output = Output::new(&asked.frame, sink)?;
-        Ok(Generation { asked, output: Arc::new(Mutex::new(output)), record, continued, warnings })
+        Ok(Generation { asked, output: Arc::new(Mutex::new(output)), record, continued, states, warnings })
     }
 
     /// The finished response, which is kept if the request stores it. One that cannot be written has `store: false` and a
@@ -59,10 +63,10 @@ impl Generation {
         if let Some(Continued { id, corpora }) = &self.continued {
             let output = response["output"].as_array().into_iter().flatten();
             let items = self.asked.input.iter().chain(output).cloned().collect();
-            conversations::append(app, tenant, id.clone(), items, corpora.clone()).await?;
+            conversations::append(app, tenant, id.clone(), items, corpora.clone(), self.states.clone()).await?;
         }
         if let Some(record) = &self.record {
-            match stored::put(tenant, record.with_response(response.clone())).await {
+            match stored::put(tenant, record.with_response(response.clone()), self.states.clone()).await {
                 Err(ServerError::DataFolder(error)) if !self.asked.must_be_stored => {
                     tracing::warn!(%error, "cannot store a response");
                     self.warnings.add("the response is not stored: its file cannot be written".to_owned());

@@ -6,12 +6,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use store::Document;
 use tokio::task::AbortHandle;
 
 use super::super::records::{self, Records};
 use super::conversation::Conversation;
 use crate::error::{Result, ServerError};
+use crate::forget::Gone;
 
 /// Maximum responses that one continues.
 const MAX_CHAIN: usize = 256;
@@ -22,6 +22,9 @@ pub(super) struct Record {
     pub id: String,
     /// Seconds since 1970.
     pub created: u64,
+    /// Not before its output was made; files of earlier versions do not say.
+    #[serde(default)]
+    pub answered: Option<u64>,
     pub previous: Option<String>,
     /// The corpora that it, or a response before it, may quote.
     pub corpora: Vec<String>,
@@ -49,15 +52,21 @@ impl Record {
         self.response["background"] == true && self.response["status"] != "in_progress"
     }
 
-    /// Whether an annotation or a result of a search names a document.
-    fn cites(&self, document: &Document) -> bool {
-        let items = || self.response["output"].as_array().into_iter().flatten();
-        let results = items().filter_map(|item| item["results"].as_array()).flatten();
-        let parts = items().filter_map(|item| item["content"].as_array()).flatten();
-        let annotations = parts.filter_map(|part| part["annotations"].as_array()).flatten();
-        let path = document.path.as_str();
-        results.chain(annotations).any(|named| named["title"] == path || named["filename"] == path)
+    /// Whether it may quote a document that is gone: it is newer, or cites it.
+    fn could_know(&self, gone: &Gone) -> bool {
+        let output = self.response["output"].as_array().into_iter().flatten();
+        self.answered.is_none_or(|answered| answered >= gone.since)
+            || self.input.iter().chain(output).any(|item| cites(item, gone))
     }
+}
+
+/// Whether an annotation or a result of a search in an item names a document.
+fn cites(item: &Value, gone: &Gone) -> bool {
+    let results = item["results"].as_array().into_iter().flatten();
+    let parts = item["content"].as_array().into_iter().flatten();
+    let annotations = parts.filter_map(|part| part["annotations"].as_array()).flatten();
+    let path = gone.path.as_str();
+    results.chain(annotations).any(|named| named["title"] == path || named["filename"] == path)
 }
 
 /// The responses of one tenant.
@@ -95,26 +104,32 @@ impl Responses {
         self.forget(|record| record.corpora.iter().any(|name| name == corpus))
     }
 
-    /// Deletes the responses that may quote a document: those from its corpus that are newer or that cite it.
-    pub(crate) fn forget_document(&self, corpus: &str, document: &Document) -> Result<()> {
-        let added = u64::try_from(document.created_seconds).unwrap_or_default();
-        self.forget_conversations(|conversation| {
-            conversation.corpora.iter().any(|name| name == corpus) && conversation.updated >= added
+    /// Deletes the responses and conversations that may quote documents of a corpus that are gone: newer ones, and those that
+    /// cite them.
+    pub(crate) fn forget_documents(&self, corpus: &str, gone: &[Gone]) -> Result<()> {
+        let is_of = |corpora: &[String]| corpora.iter().any(|name| name == corpus);
+        self.forget_conversations(|Conversation { corpora, updated, items, .. }| {
+            let could_know = |gone: &Gone| *updated >= gone.since || items.iter().any(|item| cites(item, gone));
+            is_of(corpora) && gone.iter().any(could_know)
         })?;
-        self.forget(|record| {
-            record.corpora.iter().any(|name| name == corpus) && (record.created >= added || record.cites(document))
-        })
+        self.forget(|record| is_of(&record.corpora) && gone.iter().any(|gone| record.could_know(gone)))
     }
 
     fn forget_conversations(&self, is_meant: impl Fn(&Conversation) -> bool) -> Result<()> {
-        let _one = self.conversations.lock();
+        if !self.conversations.folder().exists() {
+            return Ok(());
+        }
+        let _one = self.conversations.lock()?;
         let all = self.conversations.all_or_removed()?;
         all.iter().filter(|one| is_meant(one)).try_for_each(|one| self.conversations.remove(records::Record::id(one)))
     }
 
     /// Deletes responses, with those that continue them.
     fn forget(&self, is_meant: impl Fn(&Record) -> bool) -> Result<()> {
-        let _one = self.records.lock();
+        if !self.records.folder().exists() {
+            return Ok(());
+        }
+        let _one = self.records.lock()?;
         let mut records = self.records.all_or_removed()?;
         records.sort_by_key(|record| record.created);
         let mut gone: HashSet<String> = HashSet::new();
@@ -157,7 +172,7 @@ impl Responses {
 
     /// Stops a response in the background.
     pub(super) fn cancel(&self, id: &str) -> Result<Value> {
-        let _one = self.records.lock();
+        let _one = self.records.lock()?;
         let mut record = self.records.read(id)?;
         if record.response["background"] != true {
             let message = "only a response with `background` can be cancelled";
@@ -188,6 +203,10 @@ impl Responses {
                 return Err(ServerError::invalid(message, "previous_response_id"));
             }
             let record = self.records.read(&id).map_err(missing)?;
+            if self.shown(&id)?["status"] == "in_progress" {
+                let message = format!("the previous response {id} is in progress: wait until it is completed");
+                return Err(ServerError::invalid(message, "previous_response_id"));
+            }
             next.clone_from(&record.previous);
             records.push(record);
         }

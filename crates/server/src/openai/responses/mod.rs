@@ -75,10 +75,11 @@ async fn respond_to(
     };
     let app = if models.is_empty() { app.serving(&request.model).await? } else { app };
     corpora.extend(models.iter().map(|model| model.corpus.clone()));
+    let states = stored::states(&tenant, corpora.clone()).await?;
     let asked = request.read((models, address), search, &earlier, (&app, &tenant), &warnings)?;
     let continued = conversation.map(|id| Continued { id, corpora: corpora.clone() });
     let record = stores.then(|| asked.record(previous, corpora));
-    let generation = move |sink| Generation::new(asked, record, continued, warnings, sink);
+    let generation = move |sink| Generation::new(asked, record, continued, states, warnings, sink);
     if in_background {
         return Ok(Json(background::start(app, tenant, generation(None)?, permit).await?).into_response());
     }

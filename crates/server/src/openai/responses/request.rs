@@ -113,7 +113,7 @@ impl Asked {
     /// What is kept of it, without its response.
     pub fn record(&self, previous: Option<String>, corpora: Vec<String>) -> Record {
         let (id, created) = (self.frame.id.clone(), self.frame.created);
-        Record { id, created, previous, corpora, input: self.input.clone(), response: Value::Null }
+        Record { id, created, answered: None, previous, corpora, input: self.input.clone(), response: Value::Null }
     }
 }
 
@@ -155,6 +155,7 @@ impl ResponseRequest {
             temperature: self.temperature,
             top_p: self.top_p,
             max_tokens: self.max_output_tokens,
+            max_tokens_field: Some("max_output_tokens"),
             ..RawParams::default()
         };
         let params: GenerationParams = with_preset(app, params, &output_format)?.read()?;

@@ -12,6 +12,8 @@ use super::kept::{Record, Responses};
 use crate::blocking::run_blocking;
 use crate::body::Params;
 use crate::error::Result;
+use crate::forget::CorpusState;
+use crate::fresh::since_1970;
 use crate::tenant::{CurrentTenant, Tenant};
 
 /// Runs a task on the responses of a tenant.
@@ -23,17 +25,25 @@ async fn with<T: Send + 'static>(
     run_blocking(move || work(&tenant.responses)).await
 }
 
-/// Keeps a response, unless it, or a corpus that it may quote, was deleted meanwhile.
-pub(super) async fn put(tenant: &Arc<Tenant>, record: Record) -> Result<()> {
+/// The states of corpora.
+pub(super) async fn states(tenant: &Arc<Tenant>, corpora: Vec<String>) -> Result<Vec<CorpusState>> {
     let tenant = Arc::clone(tenant);
+    run_blocking(move || states_of(&tenant, &corpora)).await
+}
+
+pub(super) fn states_of(tenant: &Tenant, corpora: &[String]) -> Result<Vec<CorpusState>> {
+    corpora.iter().map(|corpus| tenant.forget.state(corpus)).collect()
+}
+
+/// Keeps a response, unless it, or a text that it may quote, was deleted since its corpora had these states.
+pub(super) async fn put(tenant: &Arc<Tenant>, record: Record, states: Vec<CorpusState>) -> Result<()> {
+    let tenant = Arc::clone(tenant);
+    let record = Record { answered: Some(since_1970().as_secs()), ..record };
     run_blocking(move || {
-        // A corpus that is open is not removed.
-        let open: std::result::Result<Vec<_>, _> =
-            record.corpora.iter().map(|name| tenant.corpora.open(name)).collect();
         let responses = &tenant.responses;
-        let _one = responses.records.lock();
+        let _one = responses.records.lock()?;
         let was_stopped = record.ends_background() && !responses.active().contains_key(&record.id);
-        if was_stopped || matches!(open, Err(store::Error::UnknownCorpus { .. })) {
+        if was_stopped || states_of(&tenant, &record.corpora)? != states {
             return Ok(());
         }
         responses.write(&record)
@@ -65,7 +75,7 @@ pub(super) async fn delete(
 ) -> Result<Json<Value>> {
     let deleted = json!({ "id": id, "object": "response", "deleted": true });
     with(&tenant, move |responses| {
-        let _one = responses.records.lock();
+        let _one = responses.records.lock()?;
         responses.remove(&id)
     })
     .await?;

@@ -88,15 +88,14 @@ impl About {
 /// A vector store as clients read it.
 fn shown(corpus: &str, tenant: &Tenant) -> Result<Value> {
     let open = tenant.corpora.open(corpus)?;
-    let listing = tenant.corpora.list()?.into_iter().find(|listing| listing.name.to_string() == corpus);
     let entries = entries_of(tenant, &open)?;
     let about = About::of(&open)?
         .unwrap_or_else(|| About { created: entries.first().map_or(0, |entry| entry.created), ..About::default() });
     let counts = counts(&entries);
     let status = if counts["in_progress"] == 0 { "completed" } else { "in_progress" };
     Ok(json!({ "id": corpus, "object": "vector_store", "created_at": about.created,
-        "name": listing.as_ref().map_or(corpus, |listing| &listing.title), "description": about.description,
-        "usage_bytes": listing.as_ref().map_or(0, |listing| listing.bytes), "file_counts": counts, "status": status,
+        "name": open.title(), "description": about.description,
+        "usage_bytes": open.bytes()?, "file_counts": counts, "status": status,
         "expires_after": null, "expires_at": null, "last_active_at": about.created, "metadata": about.metadata }))
 }
 
