@@ -1,6 +1,7 @@
 //! `memlocal ask`: answers, citations, traces.
 
 use serde_json::Value;
+use store::Corpora;
 
 use test_support::home::{Home, calls};
 use test_support::story::{STORY, memorised};
@@ -189,9 +190,31 @@ fn the_method_is_chosen_for_the_model_and_the_text() {
         assert!(answer["method"] == method && reason.contains(why), "{answer}");
         assert!(said.err.contains(&format!("\nmethod {method}: {reason}\n")), "{}", said.err);
     };
-    let size = "smollm2-135m-instruct:q4_1 (134 million parameters) answers from up to 1024 at once";
-    check("lamp.txt", "direct", size);
-    check("story.txt", "rag", &format!("{size}; a model below 6 billion parameters retrieves"));
+    let size = "smollm2-135m-instruct:q4_1 (134 million parameters) answers from up to 1024 tokens";
+    check("lamp.txt", "direct", &format!("{size} at once"));
+    check("story.txt", "rag", &format!("{size} at once; a model below 6 billion parameters retrieves"));
+}
+
+#[test]
+fn documents_that_another_process_reads_are_waited_for() {
+    use std::io::{BufRead, BufReader};
+    use std::process::Stdio;
+    let Some(home) = Home::new("two-asks") else { return };
+    home.write("lamp.txt", "The lamp was out for three nights.\n");
+    let ask = ["ask", "How long was the lamp out?", "--docs", "lamp.txt", "--method", "direct"];
+    let first = home.get(&ask);
+    let corpora = Corpora::new(home.data());
+    let name = corpora.list().expect("the corpora are read").remove(0).name.to_string();
+    let writer = corpora.open_writer(&name).expect("nothing else writes it");
+    let mut second = home.command(&ask).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
+    let mut errors = BufReader::new(second.stderr.take().expect("it is piped")).lines().map_while(Result::ok);
+    let waits = errors.any(|line| line.starts_with("waiting: "));
+    assert!(waits, "it waits for the other process");
+    drop(writer);
+    let second = second.wait_with_output().expect("it ends");
+    assert!(second.status.success());
+    let answer = |text: &str| text.split("calls, ").next().unwrap_or_default().to_owned();
+    assert_eq!(answer(&String::from_utf8_lossy(&second.stdout)), answer(&first));
 }
 
 #[test]
@@ -219,6 +242,8 @@ fn a_text_that_does_not_fit_is_refused_with_both_numbers() {
     assert_eq!((said.code, said.out.as_str(), context_tokens), (1, "", 8192));
     assert!(prompt_tokens + output_tokens > context_tokens, "{error}");
     assert!(hint.starts_with("hint: use a method that retrieves what it needs (gam,"), "{hint}");
+    let compared = ["ask", "Who?", "--docs", "long.txt", "--compare", "--methods", "direct", "--profile", "paper"];
+    assert_eq!(home.run(&compared).err.lines().last(), Some(hint), "a comparison has the hint of its error");
 }
 
 #[test]

@@ -51,6 +51,15 @@ fn a_removed_corpus_is_gone() {
 }
 
 #[test]
+fn a_backup_is_named_so_that_it_is_found_from_any_folder() {
+    let Some(home) = memorised() else { return };
+    let said = home.get(&["corpus", "backup", "story", "named.sqlite"]);
+    // The path of the home is printed as `~` here.
+    assert_eq!(said, "copied story to ~/work/named.sqlite\n");
+    fs::remove_file(home.path("named.sqlite")).unwrap();
+}
+
+#[test]
 fn a_backup_is_restored_from_a_file() {
     let home = Home::bare("no-backup");
     fs::create_dir(home.path("folder")).unwrap();

@@ -3,6 +3,7 @@
 use std::fs;
 
 use test_support::home::{Home, LANGUAGE_MODEL, Said, can, memlocal, repository};
+use test_support::story::STORY;
 
 #[test]
 fn a_model_that_is_none_is_refused() {
@@ -60,6 +61,21 @@ fn a_kv_cache_that_is_too_small_is_met_with_the_size_that_is_needed() {
     let least =
         small.err.split(hint).nth(1).and_then(|rest| rest.split(' ').next()).unwrap_or_else(|| panic!("{small:?}"));
     assert_eq!(ask(least).code, 0, "it is enough: {small:?}");
+}
+
+#[test]
+fn pages_that_were_cut_for_a_small_kv_cache_are_not_used_without_it() {
+    let Some(home) = Home::new("small-pages") else { return };
+    home.write("story.txt", STORY);
+    let ask = ["ask", "Who kept the café?", "--docs", "story.txt", "--method", "rag"];
+    let pages = |said: &Said| -> usize {
+        let pages = said.err.strip_prefix("added story.txt (").and_then(|rest| rest.split(' ').next());
+        pages.and_then(|pages| pages.parse().ok()).unwrap_or_else(|| panic!("{said:?}"))
+    };
+    let (failed, asked) = (home.run(&[&ask[..], &["--kv-tokens", "10"]].concat()), home.run(&ask));
+    assert_eq!((failed.code, asked.code), (1, 0), "{failed:?}");
+    assert!(pages(&failed) > pages(&asked), "the text is cut anew: {asked:?}");
+    assert!(!home.run(&ask).err.contains("story.txt"), "these pages are used again");
 }
 
 /// A checkpoint that is complete except for the name of one tensor.

@@ -220,6 +220,26 @@ fn documents_of_files_that_are_gone_are_removed_on_request() {
     assert!(home.get(&["corpus", "show", "gone"]).contains("a.md"));
 }
 
+const FORMATS: &str = "hint: files of these types are read: .txt .text .log .rst .tex .md .markdown .csv .tsv .html .htm .pdf \
+                       .docx .odt .rtf .pptx .xlsx .epub .eml .mbox .ipynb .json .jsonl and source code";
+
+#[test]
+fn a_folder_without_documents_is_met_with_what_is_read_and_what_was_skipped() {
+    let home = Home::bare("no-documents");
+    for file in [".hidden.md", "draft.md", "photo.png", "private.md"] {
+        home.write(&format!("docs/{file}"), "text\n");
+    }
+    home.write("docs/.gitignore", "private.md\n");
+    home.run(&["ingest", "docs", "--corpus", "none", "--exclude", "draft.md"]).is_error(&[
+        "skipped docs/photo.png: not a document",
+        "error: there are no documents in docs",
+        &format!(
+            "{FORMATS}; 2 skipped: hidden (the name begins with a dot); 1 skipped: named in .gitignore; \
+             1 skipped: not selected by --include or --exclude"
+        ),
+    ]);
+}
+
 #[test]
 fn the_last_documents_are_removed_on_request() {
     let Some(home) = Home::new("last-gone") else { return };
@@ -235,7 +255,7 @@ fn the_last_documents_are_removed_on_request() {
     let said = home.run(&ingest);
     assert_eq!((said.code, said.err.as_str()), (0, "removed docs/b.md\n"));
     assert_eq!(said.out, "last: 0 documents, 0 pages\n");
-    let nothing = ["error: there are no documents in docs"];
+    let nothing = ["error: there are no documents in docs", FORMATS];
     home.run(&ingest).is_error(&nothing);
     home.run(&["ingest", "docs", "--corpus", "none", "--method", "direct", "--delete"]).is_error(&nothing);
     assert_eq!(home.run(&["corpus", "show", "none"]).code, 1, "no corpus was made");

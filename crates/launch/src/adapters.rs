@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use calls::{Agent, reading};
 use engine::{Adapters, NamedAdapter};
 use models::adapter::Adapter;
-use models::{DecoderSpec, LanguageModel};
+use models::{DecoderSpec, LanguageModel, ModelError};
 
 use crate::failure::refusal;
 use crate::fetching::adapter_path;
@@ -154,7 +154,7 @@ pub(crate) fn load(
                     adapters.loaded.push(NamedAdapter { name: adapter.to_owned(), model, adapter: read });
                     adapters.agents.extend(agents.into_iter().map(|agent| (agent, index)));
                 }
-                Err(error) if agents.is_empty() => drop(failure.get_or_insert(error)),
+                Err(error) if agents.is_empty() && is_misfit(&error) => drop(failure.get_or_insert(error)),
                 Err(error) => return Err(error),
             }
         }
@@ -175,7 +175,7 @@ pub(crate) fn load(
 /// Reads the adapters of one model that is loaded again: those of [`load`] that fit it, in the same order.
 ///
 /// # Errors
-/// If an adapter is not on this disk, or the one that the model comes with cannot be read.
+/// If an adapter cannot be read.
 pub(crate) fn of_model(
     flags: &ModelFlags,
     model_name: &str,
@@ -183,17 +183,30 @@ pub(crate) fn of_model(
     global: &GlobalFlags,
 ) -> Result<Vec<NamedAdapter>> {
     let named = |name: &str, adapter| NamedAdapter { name: name.to_owned(), model: 0, adapter };
-    let mut adapters = Vec::new();
-    for (adapter, path) in declared(flags)? {
-        // One that does not fit belongs to another model.
-        adapters.extend(
-            read(adapter, &adapter_path(path, global)?, base.spec(), model_name).ok().map(|read| named(adapter, read)),
-        );
-    }
+    let fitting = fitting(flags, model_name, base.spec(), global)?;
+    let mut adapters: Vec<_> = fitting.into_iter().map(|(name, adapter)| named(name, adapter)).collect();
     if comes_with_adapters(flags) {
         adapters.extend(reader_of(model_name, base)?.map(|read| named(reading::ADAPTER, read)));
     }
     Ok(adapters)
+}
+
+/// Reads the declared adapters that fit a model; the others belong to another one.
+fn fitting<'a>(
+    flags: &'a ModelFlags,
+    model_name: &str,
+    spec: &DecoderSpec,
+    global: &GlobalFlags,
+) -> Result<Vec<(&'a str, Adapter)>> {
+    let mut fitting = Vec::new();
+    for (adapter, path) in declared(flags)? {
+        match read(adapter, &adapter_path(path, global)?, spec, model_name) {
+            Ok(read) => fitting.push((adapter, read)),
+            Err(error) if is_misfit(&error) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(fitting)
 }
 
 /// The adapter that a model comes with, which reads short answers.
@@ -211,6 +224,12 @@ fn comes_with_adapters(flags: &ModelFlags) -> bool {
     !flags.adapters.iter().any(replaces)
 }
 
+/// Whether an adapter is one for another model.
+fn is_misfit(error: &anyhow::Error) -> bool {
+    let cause = error.chain().find_map(|cause| cause.downcast_ref::<ModelError>());
+    matches!(cause, Some(ModelError::AdapterMisfit { .. } | ModelError::AdapterUnsupported { .. }))
+}
+
 fn read(adapter: &str, path: &Path, spec: &DecoderSpec, model: &str) -> Result<Adapter> {
     let read = Adapter::open_for(path, spec);
     read.with_context(|| format!("cannot use the adapter {adapter} ({}) with {model}", path.display()))
@@ -218,7 +237,11 @@ fn read(adapter: &str, path: &Path, spec: &DecoderSpec, model: &str) -> Result<A
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use clap::Parser;
+    use models::Spec;
+    use serde_json::json;
 
     use super::*;
 
@@ -226,6 +249,8 @@ mod tests {
     struct Args {
         #[command(flatten)]
         models: ModelFlags,
+        #[command(flatten)]
+        global: GlobalFlags,
     }
 
     fn flags(words: &str) -> ModelFlags {
@@ -257,5 +282,32 @@ mod tests {
         assert!(unused.contains("no agent runs with the adapter a"), "{unused}");
         flags("--adapter none").check_adapters_are_used().unwrap();
         assert_eq!(Assigned::of(&flags("--model m.gguf+none --adapter none")).unwrap().models, ["m.gguf"]);
+    }
+
+    #[test]
+    fn a_damaged_adapter_is_not_taken_for_that_of_another_model() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("reader");
+        assert!(Adapter::write_reader_of("smollm2-135m-instruct", &path).unwrap());
+        let named = format!("a={}", path.display());
+        let Args { models, global } = Args::try_parse_from(["memlocal", "--adapter", &named]).unwrap();
+        let fitting_names = |hidden_size: usize| {
+            let config = json!({ "model_type": "llama", "num_hidden_layers": 30, "hidden_size": hidden_size,
+                "num_attention_heads": 9, "num_key_value_heads": 3, "head_dim": 64, "intermediate_size": 1536,
+                "vocab_size": 49152, "max_position_embeddings": 8192, "rms_norm_eps": 1e-5, "hidden_act": "silu" });
+            let Spec::Decoder(spec) = Spec::from_config(&config).unwrap() else { panic!("it is a decoder") };
+            let fitting = fitting(&models, "m", &spec, &global);
+            fitting.map(|fitting| fitting.iter().map(|(name, _)| (*name).to_owned()).collect::<Vec<_>>())
+        };
+        assert_eq!(fitting_names(576).unwrap(), ["a"]);
+        assert!(fitting_names(288).unwrap().is_empty());
+        let weights = path.join("adapter_model.safetensors");
+        let whole = fs::read(&weights).unwrap();
+        fs::write(&weights, &whole[..whole.len() / 2]).unwrap();
+        let damaged = format!("{:#}", fitting_names(576).unwrap_err());
+        assert!(damaged.contains("no usable model file"), "{damaged}");
+        fs::remove_file(&weights).unwrap();
+        let missing = format!("{:#}", fitting_names(576).unwrap_err());
+        assert!(missing.contains("adapter_model.safetensors is missing"), "{missing}");
     }
 }

@@ -11,6 +11,7 @@ use remote::{Address, Remote, Setup};
 
 use crate::failure::refusal;
 use crate::flags::{EndpointFlags, GlobalFlags, ModelFlags};
+use crate::local_embedder::LocalEmbedder;
 use crate::preloaded::PreloadedModels;
 use crate::{home, loader, typed_model};
 
@@ -20,15 +21,18 @@ const KEY: &str = "MEMLOCAL_ENGINE_KEY";
 /// How long calls to an overloaded endpoint are retried.
 const RETRY_LIMIT: Duration = Duration::from_mins(10);
 
-/// An engine, and the endpoint that answers calls instead of it, if there is one.
+/// What answers calls, and what embeds texts.
 pub struct Backend {
-    /// Has language models only where there is no endpoint.
-    pub engine: Engine,
-    remote: Option<Arc<Remote>>,
+    /// The embedding model of this machine.
+    pub engine: LocalEmbedder,
+    caller: Arc<dyn Caller>,
+    /// This machine's engine, if it has the language models.
+    local: Option<Engine>,
 }
 
 impl Backend {
-    /// Loads models, or connects to the endpoint and loads the embedding model alone.
+    /// Loads models, or connects to the endpoint and loads the embedding model alone. `with_embedder` is false where nothing
+    /// will be embedded.
     pub fn start(
         models: &ModelFlags,
         endpoint: &EndpointFlags,
@@ -36,16 +40,22 @@ impl Backend {
         global: &GlobalFlags,
     ) -> Result<Backend> {
         let Some(remote) = connect(endpoint, global)? else {
-            return Ok(Backend { engine: loader::start(models, with_embedder, global)?, remote: None });
+            let engine = loader::start(models, with_embedder, global)?;
+            let caller = Arc::new(engine.clone());
+            return Ok(Backend { engine: LocalEmbedder(Some(engine.clone())), caller, local: Some(engine) });
         };
-        let embedder = Some(loader::load_embedder(&models.embedder, models.quantise_embedder, global)?);
-        let models = Models { language: Vec::new(), agents: HashMap::new(), embedder };
-        Ok(Backend { engine: Engine::start(models, Config::default())?, remote: Some(Arc::new(remote)) })
+        let load = || {
+            let embedder = Some(loader::load_embedder(&models.embedder, models.quantise_embedder, global)?);
+            let models = Models { language: Vec::new(), agents: HashMap::new(), embedder };
+            anyhow::Ok(Engine::start(models, Config::default())?)
+        };
+        let embedder = with_embedder.then(load).transpose()?;
+        Ok(Backend { engine: LocalEmbedder(embedder), caller: Arc::new(remote), local: None })
     }
 
     /// The caller that answers calls.
     pub fn caller(&self) -> &dyn Caller {
-        self.remote.as_deref().map_or(&self.engine as &dyn Caller, |remote| remote)
+        &*self.caller
     }
 
     /// The language models of this machine's engine, which are unloaded and loaded again; none with an endpoint.
@@ -53,16 +63,12 @@ impl Backend {
     /// # Errors
     /// If their files cannot be read.
     pub fn preloaded(&self, models: &ModelFlags, global: &GlobalFlags) -> Result<Option<PreloadedModels>> {
-        let is_local = self.remote.is_none();
-        is_local.then(|| PreloadedModels::of(&self.engine, models, global)).transpose()
+        self.local.as_ref().map(|engine| PreloadedModels::of(engine, models, global)).transpose()
     }
 
     /// The same caller, shared.
     pub fn shared_caller(&self) -> Arc<dyn Caller> {
-        match &self.remote {
-            Some(remote) => Arc::clone(remote) as Arc<dyn Caller>,
-            None => Arc::new(self.engine.clone()),
-        }
+        Arc::clone(&self.caller)
     }
 }
 
@@ -102,5 +108,59 @@ pub fn model_name(typed: &str, endpoint: &EndpointFlags) -> String {
         (Some(address), Some(model)) => store::without_secrets(&format!("{model} at {address}")),
         (Some(address), None) => store::without_secrets(address),
         (None, _) => typed_model::name(typed),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
+    use std::thread;
+
+    use calls::{Agent, CallError, Embedder};
+    use clap::Parser;
+
+    use super::*;
+    use crate::wait_for;
+
+    #[derive(Debug, Parser)]
+    struct Args {
+        #[command(flatten)]
+        models: ModelFlags,
+        #[command(flatten)]
+        endpoint: EndpointFlags,
+        #[command(flatten)]
+        global: GlobalFlags,
+    }
+
+    /// The address of a server that lists one model.
+    fn endpoint() -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/v1", listener.local_addr().unwrap());
+        thread::spawn(move || {
+            for mut stream in listener.incoming().map_while(Result::ok) {
+                let models = r#"{"data":[{"id":"m","max_model_len":4096}]}"#;
+                let _ = stream.read(&mut [0; 4096]);
+                let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n", models.len());
+                let _ = write!(stream, "{head}\r\n{models}");
+            }
+        });
+        url
+    }
+
+    #[test]
+    fn an_endpoint_needs_no_embedding_model_where_nothing_is_embedded() {
+        let (url, folder) = (endpoint(), tempfile::tempdir().unwrap());
+        let data = folder.path().to_str().unwrap();
+        let words = ["memlocal", "--offline", "--cpu", "--data-dir", data, "--engine", &url];
+        let Args { models, endpoint, global } = Args::try_parse_from(words).unwrap();
+        let backend = Backend::start(&models, &endpoint, false, &global).unwrap();
+        assert_eq!(backend.caller().models().model(Agent::Responder), "m");
+        assert!(backend.preloaded(&models, &global).unwrap().is_none());
+        assert_eq!((backend.engine.dims(), backend.engine.name()), (0, "none"));
+        let refused = wait_for(backend.engine.embed(vec!["a lamp".into()])).unwrap_err();
+        assert_eq!(refused.downcast_ref(), Some(&CallError::NoModel { what: "embedding".into() }));
+        let missing = Backend::start(&models, &endpoint, true, &global).err().expect("there is no embedding model");
+        assert!(format!("{missing:#}").contains("all-minilm-l6-v2"), "{missing:#}");
     }
 }

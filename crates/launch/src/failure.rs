@@ -144,9 +144,11 @@ fn of_call(error: &CallError) -> Option<String> {
         }
         CallError::TooLong { .. } => "use smaller pages (--page-tokens) or a model with a longer context".into(),
         CallError::Overloaded { .. } | CallError::Busy { .. } => "try again when other calls have ended".into(),
+        CallError::NoConnection { .. } => "start the server of this URL, or correct the URL".into(),
         CallError::Unreachable { .. } => {
             "check that it is running and that the address is right; most addresses end in /v1".into()
         }
+        CallError::Refused { status: 401 | 403, .. } => "put a key of this endpoint into MEMLOCAL_ENGINE_KEY".into(),
         CallError::OutOfForm { .. } => {
             "the endpoint does not enforce JSON schemas: use another server or a larger model".into()
         }

@@ -30,10 +30,12 @@ pub mod typed_model;
 mod adapters;
 mod backend;
 mod device;
+mod local_embedder;
 mod paths;
 mod process;
 
 pub use backend::{Backend, model_name, prefixes_need_local_engine};
 pub use device::{check_kv, gpu_names};
+pub use local_embedder::LocalEmbedder;
 pub use paths::{absolute, check_folder_of, shown};
 pub use process::{exit_on_interrupt, pdf_child, set_up_cpu, wait_for};

@@ -192,10 +192,13 @@ pub fn release(flags: &GlobalFlags) {
 pub fn free_bytes() -> Option<u64> {
     let memory = MemoryRefreshKind::nothing().with_ram();
     let system = System::new_with_specifics(RefreshKind::nothing().with_memory(memory));
-    let free = system.cgroup_limits().map_or(system.available_memory(), |limits| {
-        system.available_memory().min(limits.total_memory.saturating_sub(limits.rss))
-    });
-    (free > 0).then_some(free)
+    let in_container = system.cgroup_limits().map(|limits| limits.total_memory.saturating_sub(limits.rss));
+    free_within(system.total_memory(), system.available_memory(), in_container)
+}
+
+/// The same of a system with `total` bytes. A system or a container whose memory is full has 0 bytes free.
+fn free_within(total: u64, available: u64, in_container: Option<u64>) -> Option<u64> {
+    (total > 0).then(|| in_container.map_or(available, |free| free.min(available)))
 }
 
 #[cfg(test)]
@@ -205,6 +208,15 @@ mod tests {
     use super::*;
 
     const GIB: u64 = 1 << 30;
+
+    #[test]
+    fn full_memory_is_not_unknown_memory() {
+        assert_eq!(free_within(8 * GIB, 2 * GIB, None), Some(2 * GIB));
+        assert_eq!(free_within(8 * GIB, 2 * GIB, Some(GIB)), Some(GIB));
+        assert_eq!(free_within(8 * GIB, 2 * GIB, Some(0)), Some(0));
+        assert_eq!(free_within(8 * GIB, 0, None), Some(0));
+        assert_eq!(free_within(0, 0, None), None);
+    }
 
     #[test]
     fn devices_are_shown_by_the_numbers_that_name_them() {

@@ -9,12 +9,17 @@ use comfy_table::{Table, presets};
 /// A name or a message in one line: its control characters, line ends too, are escaped as in JSON, so that they have no
 /// effect on a terminal.
 pub fn printable(text: impl Display) -> String {
-    escaped(&text.to_string(), char::is_control)
+    escaped(&text.to_string(), affects_terminal)
+}
+
+/// Control characters, and those that change the direction of the text after them, so that a name reads differently.
+fn affects_terminal(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// A text of several lines in the same way.
 fn in_lines(text: &str) -> String {
-    escaped(text, |c| c.is_control() && c != '\n' && c != '\t')
+    escaped(text, |c| affects_terminal(c) && c != '\n' && c != '\t')
 }
 
 fn escaped(text: &str, is_escaped: impl Fn(char) -> bool) -> String {
@@ -112,6 +117,7 @@ mod tests {
         assert_eq!(printable(name), r"a\u001b[31m\n\thint: b\u009b2J\r\u007f.txt");
         assert_eq!(in_lines(name), "a\\u001b[31m\n\thint: b\\u009b2J\\r\\u007f.txt");
         assert_eq!(table(&["document"], [vec!["a\nb".to_owned()]]), "document\na\\nb");
+        assert_eq!(printable("a\u{202e}txt.exe\u{2066}"), r"a\u202etxt.exe\u2066");
         assert_eq!(printable("Zoë 日本 🦉"), "Zoë 日本 🦉");
     }
 }

@@ -13,7 +13,8 @@ use crate::failure::refusal;
 /// cache leaves fewer layers on the GPUs.
 pub const SPLIT_KV_TOKENS: usize = 8192;
 
-/// Memory of a GPU beside activations and logits: scratch of products and what the driver rounds up. Not measured on a card.
+/// Memory of a GPU beside activations and logits: scratch of products and what the driver rounds up. An estimate: models have
+/// run on GPUs as a whole, with [`RESERVED_BYTES`] free, but no divided model has (`docs/gpu.md`), so its share is not measured.
 const GPU_OVERHEAD: u64 = 512 << 20;
 
 /// What one device holds of a model.

@@ -479,7 +479,7 @@ fn a_large_judge_is_asked_about_statements_that_the_words_leave_open() {
     let reply = |call: &calls::Call| {
         let prompt: String = call.prompt.messages().into_iter().map(|message| message.content).collect();
         match call.step {
-            "answer" => format!("{REORDERED} The new lamp was bought in Paris."),
+            "answer" => format!("{REORDERED} The new lamp was bought in Paris for 900 crowns."),
             "answer.verify" if prompt.contains("STATEMENT:\nEvery evening") => "yes".to_owned(),
             "answer.verify" if prompt.contains("STATEMENT:\nNear Pell") => "no".to_owned(),
             step => panic!("{step}: {prompt}"),

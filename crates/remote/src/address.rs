@@ -16,9 +16,17 @@ pub struct Address(Uri);
 impl Address {
     /// Whether all connections to it stay on this machine.
     pub fn is_loopback(&self) -> bool {
-        let host = self.0.host().unwrap_or_default();
+        let host = self.host();
         let bare = host.trim_start_matches('[').trim_end_matches(']');
         host.eq_ignore_ascii_case("localhost") || bare.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+    }
+
+    pub(crate) fn host(&self) -> &str {
+        self.0.host().unwrap_or_default()
+    }
+
+    pub(crate) fn port(&self) -> u16 {
+        self.0.port_u16().unwrap_or(if self.is_https() { 443 } else { 80 })
     }
 
     /// Whether its connections are encrypted.

@@ -9,9 +9,6 @@ use crate::inline_thought::{InlineThought, Part};
 /// Finish reasons of complete answers, those of Text Generation Inference included.
 const COMPLETE: [&str; 5] = ["stop", "tool_calls", "function_call", "eos_token", "stop_sequence"];
 
-/// The limit on a line of a stream, in bytes.
-const MAX_LINE_BYTES: usize = 16 << 20;
-
 /// The part of the answer received so far.
 #[derive(Debug, Default)]
 pub(crate) struct Answer {
@@ -96,14 +93,15 @@ impl Answer {
     /// # Errors
     /// The endpoint's message if it aborts the answer, or the defect of the stream.
     pub fn take(&mut self, bytes: &[u8], on_text: Option<&OnText>) -> Result<(), String> {
-        self.begun.extend_from_slice(bytes);
-        while let Some(end) = self.begun.iter().position(|byte| *byte == b'\n') {
-            let line: Vec<u8> = self.begun.drain(..=end).collect();
+        let mut rest = bytes;
+        while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
+            let (end_of_line, after) = rest.split_at(end + 1);
+            self.begun.extend_from_slice(end_of_line);
+            let line = std::mem::take(&mut self.begun);
             self.line(&line, on_text)?;
+            rest = after;
         }
-        if self.begun.len() > MAX_LINE_BYTES {
-            return Err(format!("a line of its answer is longer than {MAX_LINE_BYTES} bytes"));
-        }
+        self.begun.extend_from_slice(rest);
         Ok(())
     }
 
@@ -233,6 +231,18 @@ mod tests {
                 (9, 3, 4)
             );
         }
+    }
+
+    /// Each byte is read once: reading from the start of the line at every piece would take hours here.
+    #[test]
+    fn a_long_line_in_small_pieces_is_read_once() {
+        let text = "la ".repeat(8 << 20);
+        let line = format!("data: {{\"choices\":[{{\"text\":\"{text}\"}}]}}\n");
+        let mut answer = Answer::default();
+        for bytes in line.as_bytes().chunks(8) {
+            answer.take(bytes, None).expect("the stream is good");
+        }
+        assert!(answer.text == text);
     }
 
     #[test]

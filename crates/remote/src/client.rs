@@ -3,6 +3,8 @@
 //! Prompts are sent to the address of the endpoint only: hyper uses no proxy and follows no redirect.
 
 use std::error::Error;
+use std::io::{self, ErrorKind};
+use std::iter::successors;
 use std::time::Duration;
 
 use http_body_util::{BodyExt, Full};
@@ -22,6 +24,8 @@ use crate::{Address, RemoteError};
 const CONNECT: Duration = Duration::from_secs(10);
 /// Timeout of reading: a long prompt may take this long to its first token.
 const SILENCE: Duration = Duration::from_mins(10);
+/// Limit on the bytes of a body, unless another is set.
+pub(crate) const MAX_BODY_BYTES: usize = 16 << 20;
 
 /// What went wrong on the way; [`words`] gives its innermost cause.
 pub(crate) type Lost = Box<dyn Error + Send + Sync>;
@@ -65,7 +69,8 @@ impl Client {
         request.headers_mut().clone_from(&self.headers);
         let response = timeout(SILENCE, self.client.request(request)).await.map_err(|_| silent())??;
         let (head, body) = response.into_parts();
-        Ok(Response { status: head.status, headers: head.headers, body })
+        let (status, headers) = (head.status, head.headers);
+        Ok(Response { status, headers, body, received_bytes: 0, max_bytes: MAX_BODY_BYTES })
     }
 }
 
@@ -88,6 +93,9 @@ pub(crate) struct Response {
     status: StatusCode,
     headers: HeaderMap,
     body: Incoming,
+    received_bytes: usize,
+    /// Limit on the bytes of the body.
+    pub max_bytes: usize,
 }
 
 impl Response {
@@ -99,10 +107,14 @@ impl Response {
         &self.headers
     }
 
-    /// The next bytes of the body; none at its end.
+    /// The next bytes of the body; none at its end. A body beyond its limit is an error.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, Lost> {
         while let Some(frame) = timeout(SILENCE, self.body.frame()).await.map_err(|_| silent())? {
             if let Ok(bytes) = frame?.into_data() {
+                self.received_bytes += bytes.len();
+                if self.received_bytes > self.max_bytes {
+                    return Err(format!("its answer is longer than {} bytes", self.max_bytes).into());
+                }
                 return Ok(Some(bytes));
             }
         }
@@ -123,11 +135,34 @@ fn silent() -> Lost {
     format!("it sent nothing for {} minutes", SILENCE.as_secs() / 60).into()
 }
 
+/// Why there is no connection to an address, if that is the error.
+pub(crate) fn connection_failure(error: &(dyn Error + 'static), address: &Address) -> Option<String> {
+    let error = error.downcast_ref::<legacy::Error>().filter(|error| error.is_connect())?;
+    let causes = || successors(error.source(), |&cause| cause.source());
+    let (host, port) = (address.host(), address.port());
+    // The type of this error is not public.
+    if causes().any(|cause| cause.to_string() == "dns error") {
+        return Some(format!("the host name {host} was not found"));
+    }
+    let kind = causes().find_map(|cause| cause.downcast_ref::<io::Error>()).map(io::Error::kind);
+    Some(match kind {
+        Some(ErrorKind::ConnectionRefused) => format!("{host} refused the connection on port {port}"),
+        Some(ErrorKind::TimedOut) => format!("{host} did not answer on port {port} within {} s", CONNECT.as_secs()),
+        _ => words(error),
+    })
+}
+
 /// A network error in the words of its innermost cause, which is the most informative.
 pub(crate) fn words(error: &(dyn Error + 'static)) -> String {
     let mut cause = error;
     while let Some(inner) = cause.source() {
         cause = inner;
     }
-    cause.to_string()
+    match cause.downcast_ref::<hyper::Error>() {
+        Some(error) if error.is_parse() => format!("its answer is not HTTP ({error})"),
+        Some(error) if error.is_incomplete_message() => {
+            "it closed the connection before its answer was complete".to_owned()
+        }
+        _ => cause.to_string(),
+    }
 }

@@ -9,7 +9,7 @@ use hyper::header::{HeaderMap, RETRY_AFTER};
 use serde_json::Value;
 
 use crate::answer::{Answer, message};
-use crate::client::{Client, Response, words};
+use crate::client::{Client, MAX_BODY_BYTES, Response, connection_failure, words};
 use crate::request::Request;
 use crate::{Address, RemoteError, tokens};
 
@@ -19,6 +19,8 @@ const A_MOMENT: Duration = Duration::from_secs(1);
 const SHORTEST_PAUSE: Duration = Duration::from_millis(100);
 /// How many characters of an error response without JSON are shown.
 const SHOWN: usize = 300;
+/// Limit on the bytes of a stream for each token that is requested: a chunk has its token in JSON of some hundred bytes.
+const MAX_BYTES_PER_TOKEN: usize = 4 << 10;
 
 /// One endpoint.
 pub(crate) struct Endpoint {
@@ -42,6 +44,10 @@ impl Endpoint {
         let mut list: Value = serde_json::from_str(&text).unwrap_or_default();
         match list.get_mut("data").map(Value::take) {
             Some(Value::Array(models)) if status.is_success() => Ok(models),
+            _ if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => {
+                let (endpoint, reason) = (self.address.to_string(), said(&text).0);
+                Err(CallError::Refused { step: "models", endpoint, status: status.as_u16(), reason })
+            }
             _ => Err(self.unreachable(format!("asked for its models, it says {status}: {}", said(&text).0))),
         }
     }
@@ -49,6 +55,7 @@ impl Endpoint {
     /// Sends a request and reads the answer to its end.
     pub async fn ask(&self, request: &Request, call: &Call, context_tokens: usize) -> Result<Answer, CallError> {
         let mut response = self.admitted(request, call, context_tokens).await?;
+        response.max_bytes = max_stream_bytes(call.limits.reply_tokens());
         let mut answer = Answer::default();
         // A choice is passed on only once it is known to be valid.
         let on_text = call.on_text.as_ref().filter(|_| !matches!(call.output_format, OutputFormat::Choice(_)));
@@ -74,7 +81,7 @@ impl Endpoint {
                 return Err(self.refused(status, &text, call, context_tokens));
             }
             let pause = pause(response.headers());
-            if started.elapsed() + pause > self.patience {
+            if pause > self.patience.saturating_sub(started.elapsed()) {
                 return Err(CallError::Busy { endpoint: self.address.to_string(), pause_seconds: pause.as_secs() });
             }
             tokio::time::sleep(pause).await;
@@ -103,12 +110,20 @@ impl Endpoint {
     }
 
     fn lost(&self, error: &(dyn Error + 'static)) -> CallError {
-        self.unreachable(words(error))
+        match connection_failure(error, &self.address) {
+            Some(reason) => CallError::NoConnection { endpoint: self.address.to_string(), reason },
+            None => self.unreachable(words(error)),
+        }
     }
 
     fn unreachable(&self, reason: String) -> CallError {
         CallError::Unreachable { endpoint: self.address.to_string(), reason }
     }
+}
+
+/// The limit on a streamed answer, all its framing included.
+fn max_stream_bytes(tokens: usize) -> usize {
+    tokens.saturating_mul(MAX_BYTES_PER_TOKEN).saturating_add(MAX_BODY_BYTES)
 }
 
 /// The delay that an overloaded endpoint requests, in seconds (the form that such servers send).

@@ -279,8 +279,41 @@ fn an_overloaded_endpoint_is_asked_again_when_it_says() {
     let busy = |seconds: &str| status("429 Too Many Requests", &format!("retry-after: {seconds}\r\n"), "{}");
     let reply = asked(OutputFormat::Text, vec![busy("0"), busy("0"), says(&["Yes."], "stop")]);
     assert_eq!(reply.expect("the third attempt is answered").text, "Yes.");
-    let error = asked(OutputFormat::Text, vec![busy("99"), says(&["Yes."], "stop")]).expect_err("99 s are too long");
-    assert!(matches!(error, CallError::Busy { pause_seconds: 99, .. }), "{error}");
+    for seconds in [99, u64::MAX] {
+        let answers = vec![busy(&seconds.to_string()), says(&["Yes."], "stop")];
+        let error = asked(OutputFormat::Text, answers).expect_err("that is too long");
+        assert!(matches!(error, CallError::Busy { pause_seconds, .. } if pause_seconds == seconds), "{error}");
+    }
+}
+
+#[test]
+fn answers_without_end_are_given_up() {
+    const BODY: usize = 16 << 20;
+    let check = |error: &CallError, most: usize| {
+        let CallError::Unreachable { reason, .. } = error else { panic!("{error}") };
+        assert_eq!(*reason, format!("its answer is longer than {most} bytes"));
+    };
+    let long = "la ".repeat(7 << 20);
+    let refusal = status("500 Internal Server Error", "", &long);
+    check(&asked(OutputFormat::Text, vec![refusal]).expect_err("a long refusal"), BODY);
+    // The call asks for 16 tokens.
+    let most = BODY + 16 * 4096;
+    check(&asked(OutputFormat::Text, vec![says(&[&long], "stop")]).expect_err("one long line"), most);
+    let pieces = vec!["la la la "; 400_000];
+    check(&asked(OutputFormat::Text, vec![says(&pieces, "stop")]).expect_err("many short lines"), most);
+    let comments = ok("text/event-stream", &": still here\n\n".repeat(2 << 20));
+    check(&asked(OutputFormat::Text, vec![comments]).expect_err("nothing but comments"), most);
+
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    let address = format!("http://{}/v1", listener.local_addr().expect("it is bound"));
+    thread::spawn(move || {
+        let (stream, _) = listener.accept().expect("a connection");
+        read(&stream);
+        write(&stream, &ok("application/json", &MODELS.replacen("large", &long, 1)));
+    });
+    let setup = Setup { address: address.parse().expect("an address"), ..Endpoint::new(Vec::new()).setup() };
+    let Some(RemoteError::Call(error)) = Remote::connect(setup).err() else { panic!("the list is too long") };
+    check(&error, BODY);
 }
 
 #[test]
@@ -319,13 +352,52 @@ fn setups_that_do_not_work_are_told() {
     let named = |model: &str| Setup { model: Some(model.into()), ..endpoint.setup() };
     check(named("none"), "URL has no model `none`; it has large, small");
     check(named("small"), "URL does not say how many tokens the context of small holds");
-    let taken = TcpListener::bind("127.0.0.1:0").expect("a port is free");
-    let address = format!("http://{}/v1", taken.local_addr().expect("it is bound"));
-    drop(taken);
-    let gone = Setup { address: address.parse().expect("an address"), ..endpoint.setup() };
-    let error = Remote::connect(gone).err().expect("nothing listens there");
-    assert!(matches!(&error, RemoteError::Call(CallError::Unreachable { .. })), "{error}");
-    assert!(error.to_string().contains("refused"), "{error}");
+}
+
+#[test]
+fn an_endpoint_without_a_connection_is_told_from_one_with_a_wrong_answer() {
+    let endpoint = Endpoint::new(Vec::new());
+    let error = |url: &str| {
+        let setup = Setup { address: url.parse().expect("an address"), ..endpoint.setup() };
+        let Some(RemoteError::Call(error)) = Remote::connect(setup).err() else { panic!("{url} is no endpoint") };
+        error
+    };
+    let closed = TcpListener::bind("127.0.0.1:0").expect("a port is free").local_addr().expect("it is bound").port();
+    // A label of a name has at most 63 letters, so no name server is asked.
+    let name = format!("{}.example", "a".repeat(70));
+    let without = [
+        (format!("http://127.0.0.1:{closed}/v1"), format!("127.0.0.1 refused the connection on port {closed}")),
+        (format!("http://{name}:8000/v1"), format!("the host name {name} was not found")),
+    ];
+    for (url, reason) in without {
+        assert_eq!(error(&url), CallError::NoConnection { endpoint: url, reason });
+    }
+    let answered = |answer: &'static str| {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+        let url = format!("http://{}/v1", listener.local_addr().expect("it is bound"));
+        let answering = thread::spawn(move || {
+            let (mut stream, _) = listener.accept().expect("a connection");
+            read(&stream);
+            stream.write_all(answer.as_bytes()).expect("the client reads");
+        });
+        let error = error(&url);
+        answering.join().expect("it answers");
+        (url, error)
+    };
+    let wrong = [
+        ("SSH-2.0-OpenSSH_9.6\r\n", "its answer is not HTTP (invalid HTTP version parsed)"),
+        ("", "it closed the connection before its answer was complete"),
+        (
+            "HTTP/1.1 404 Not Found\r\ncontent-length: 4\r\n\r\nnone",
+            "asked for its models, it says 404 Not Found: none",
+        ),
+    ];
+    for (answer, reason) in wrong {
+        let (endpoint, error) = answered(answer);
+        assert_eq!(error, CallError::Unreachable { endpoint, reason: reason.to_owned() });
+    }
+    let (endpoint, error) = answered("HTTP/1.1 401 Unauthorized\r\ncontent-length: 6\r\n\r\nno key");
+    assert_eq!(error, CallError::Refused { step: "models", endpoint, status: 401, reason: "no key".to_owned() });
 }
 
 /// A remote can be dropped on another asynchronous runtime.

@@ -46,8 +46,9 @@ async function main() {
       const query = (operation.parameters || []).filter((parameter) => parameter.in === "query");
       const lines = query.map(({ name, required, description }) => make("li", "", make("code", `${name}${required ? "" : "?"}`), " ", ...prose(description || "")));
       if (lines.length) route.append(make("h3", "Query"), make("ul", "", ...lines));
-      const body = Object.values(operation.requestBody?.content || {})[0];
-      if (body) route.append(make("h3", "Request"), make("pre", shown(body.schema, all)));
+      for (const [type, { schema }] of Object.entries(operation.requestBody?.content || {})) {
+        route.append(make("h3", `Request (${type})`), make("pre", shown(schema, all)));
+      }
       const answers = Object.entries(operation.responses || {}).map(([status, { description }]) => make("li", `${status} ${description || ""}`));
       route.append(make("h3", "Answers"), make("ul", "", ...answers));
       sections.get(tag).append(route);

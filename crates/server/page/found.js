@@ -104,12 +104,13 @@ export function timeline() {
     } else steps.append(current = line(step));
   };
   const finish = (answer) => {
-    const { usage } = answer;
+    // Answers that were kept by earlier versions have no time.
+    const { usage, elapsed_seconds: took } = answer;
     const share = Math.round((100 * usage.cached_tokens) / Math.max(usage.prompt_tokens, 1));
     const words = `${share} % of what the model read was reused from its cache`;
     whole.append(el("div", { className: "foot" },
       bar(words, 100, share, 100 - share),
-      el("span", { className: "small" }, `${counted(usage.calls, "call")}, ${counted(usage.prompt_tokens, "token")} read, ${usage.output_tokens} written in ${lasting(usage.seconds)}; ${words}`),
+      el("span", { className: "small" }, `${counted(usage.calls, "call")}, ${counted(usage.prompt_tokens, "token")} read, ${usage.output_tokens} written${took === undefined ? "" : ` in ${lasting(took)}`}; ${words}`),
       answer.chosen ? el("span", { className: "small" }, `Method ${answer.method}: ${answer.chosen}`) : "",
       button("Download trace", download(answer), { className: "quiet" })));
     if (steps.children.length) return;

@@ -103,7 +103,8 @@ function drawAnswer(turn, answer) {
   const found = turn.found.get(answer) ?? timeline();
   if (!turn.found.has(answer)) found.finish(answer);
   turn.found.set(answer, found);
-  const about = [nameOf(answer.method), answer.model, lasting(answer.usage.seconds), counted(answer.usage.calls, "call")];
+  const took = answer.elapsed_seconds === undefined ? [] : [lasting(answer.elapsed_seconds)];
+  const about = [nameOf(answer.method), answer.model, ...took, counted(answer.usage.calls, "call")];
   return el("div", { className: "answer", role: "group", "aria-label": `Answer, ${nameOf(answer.method)}` },
     shown(answer, open), el("div", { className: "meta" }, found.whole, el("p", { className: "about small" }, about.join(" · "))));
 }
@@ -238,8 +239,8 @@ function grow() {
 function costs() {
   const method = $("method").value;
   const depth = DEPTHS[new FormData($("ask")).get("depth")];
-  const past = thread?.turns.flatMap((turn) => turn.answers).filter((answer) => answer.method === (method || depth.method)) ?? [];
-  const took = past.length ? ` Took ${lasting(past.reduce((sum, answer) => sum + answer.usage.seconds, 0) / past.length)} here.` : "";
+  const past = thread?.turns.flatMap((turn) => turn.answers).filter((answer) => answer.method === (method || depth.method) && answer.elapsed_seconds !== undefined) ?? [];
+  const took = past.length ? ` Took ${lasting(past.reduce((sum, answer) => sum + answer.elapsed_seconds, 0) / past.length)} here.` : "";
   $("depth-about").textContent = `${method ? $("method").selectedOptions[0].title : depth.about}${took}`;
 }
 

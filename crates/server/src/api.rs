@@ -7,7 +7,7 @@ use utoipa::{OpenApi as _, ToSchema};
 #[derive(utoipa::OpenApi)]
 #[openapi(
     info(title = "memlocal", description = "A long memory over private documents and conversations, on your own machine."),
-    components(schemas(Refusal, PlainRefusal)),
+    components(schemas(Refusal, PlainRefusal, MessagesRefusal)),
     tags(
         (name = "OpenAI", description = "OpenAI's API; unknown fields are ignored with a warning."),
         (name = "Anthropic", description = "Anthropic's API; unknown fields are ignored."),
@@ -40,6 +40,17 @@ struct Reason {
     /// The field at fault, if any.
     param: Option<String>,
     code: String,
+    /// What the client may do about it, if that is known.
+    hint: Option<String>,
+}
+
+/// The body of error responses in Anthropic's API.
+#[derive(ToSchema)]
+#[allow(dead_code, reason = "it describes what `anthropic::errors` writes")]
+struct MessagesRefusal {
+    /// `error`.
+    r#type: String,
+    error: Reason,
 }
 
 /// The document without paths.
@@ -56,7 +67,11 @@ pub(crate) fn document() -> OpenApi {
 /// Adds the error responses to every operation.
 pub(crate) fn with_error_responses(mut document: OpenApi) -> OpenApi {
     for (name, path) in &mut document.paths.paths {
-        let schema = if name.starts_with("/api/") { "PlainRefusal" } else { "Refusal" };
+        let schema = match name.as_str() {
+            name if name.starts_with("/api/") => "PlainRefusal",
+            name if name.starts_with("/v1/messages") => "MessagesRefusal",
+            _ => "Refusal",
+        };
         let error_body = || Content::new(Some(Ref::from_schema_name(schema)));
         for operation in
             [&mut path.get, &mut path.head, &mut path.post, &mut path.patch, &mut path.delete].into_iter().flatten()
@@ -64,7 +79,7 @@ pub(crate) fn with_error_responses(mut document: OpenApi) -> OpenApi {
             let responses = &mut operation.responses.responses;
             for (status, response) in responses.iter_mut() {
                 if let RefOr::T(response) = response
-                    && status.starts_with('4')
+                    && status.starts_with(['4', '5'])
                 {
                     response.content.insert("application/json".to_owned(), error_body().into());
                 }

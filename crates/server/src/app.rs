@@ -290,10 +290,10 @@ impl Shared {
         run_blocking(move || Ok(caller.tokens().prompt_tokens(&call))).await
     }
 
-    /// The requested representations of texts.
-    pub async fn encode(&self, texts: Vec<String>, heads: Heads) -> Result<Vec<Embedding>> {
+    /// The requested representations of a tenant's texts.
+    pub async fn encode(&self, tenant: TenantId, texts: Vec<String>, heads: Heads) -> Result<Vec<Embedding>> {
         let embedder = Arc::clone(&self.embedder);
-        Ok(start_blocking(async move { embedder.encode(texts, heads).await }).await?.await?)
+        Ok(start_blocking(async move { embedder.encode_for(tenant, texts, heads).await }).await?.await?)
     }
 
     /// Texts with their token counts.

@@ -151,9 +151,11 @@ impl ServerError {
                 C::Template { .. } => (S::BAD_REQUEST, "invalid_messages"),
                 C::NoModel { .. } => (S::NOT_FOUND, "model_not_found"),
                 C::Overloaded { .. } | C::Busy { .. } => (S::TOO_MANY_REQUESTS, "overloaded"),
-                C::Unreachable { .. } | C::Refused { .. } | C::OutOfForm { .. } | C::CutOff { .. } => {
-                    (S::BAD_GATEWAY, "endpoint")
-                }
+                C::NoConnection { .. }
+                | C::Unreachable { .. }
+                | C::Refused { .. }
+                | C::OutOfForm { .. }
+                | C::CutOff { .. } => (S::BAD_GATEWAY, "endpoint"),
                 C::Cancelled | C::Closed => (S::SERVICE_UNAVAILABLE, "stopping"),
                 _ => (S::INTERNAL_SERVER_ERROR, "internal"),
             },
@@ -199,6 +201,15 @@ impl ServerError {
             }
             Self::LoadsWaiting { .. } => "try again when the model is loaded; GET /v1/shelf shows it".into(),
             Self::NoRoom { .. } => "choose a smaller model, or a smaller KV cache with --kv-tokens".into(),
+            // The name of another host is no origin: it may not be allowed.
+            Self::CrossSite(source) if source.contains("://") => {
+                format!("to let pages of this origin ask, start the server with --allow-origin {source}")
+            }
+            Self::EngineEnded => "start the server again; its log has the cause".into(),
+            Self::NoDatabase => "check that PostgreSQL runs and that this machine reaches it".into(),
+            Self::Call(C::NoConnection { .. }) => {
+                "start the server that --engine names, or start this one with another URL".into()
+            }
             Self::NoKey | Self::WrongKey => "`memlocal keys add NAME` creates a key".into(),
             Self::PrivateAdapter => "start the server again without this --adapter".into(),
             Self::TooLarge { .. } => {
@@ -289,7 +300,8 @@ impl ServerError {
     pub(crate) fn body(&self) -> Value {
         let (status, code) = self.status();
         let kind = match status.as_u16() {
-            401 | 403 => "authentication_error",
+            401 => "authentication_error",
+            403 => "permission_error",
             429 => "rate_limit_error",
             400..=499 => "invalid_request_error",
             _ => "server_error",
@@ -356,6 +368,21 @@ mod tests {
             let error = ServerError::from(std::io::Error::from(kind));
             assert_eq!((error.status().0.as_u16(), error.hint().as_deref()), (status, hint), "{kind:?}");
         }
+    }
+
+    #[test]
+    fn a_missing_permission_is_told_from_a_missing_key() {
+        let kind = |error: ServerError| (error.status().0.as_u16(), error.body()["error"]["type"].clone());
+        let (model, origin) = ("small".to_owned(), "http://elsewhere".to_owned());
+        for error in [
+            ServerError::OperatorOnly,
+            ServerError::PrivateAdapter,
+            ServerError::ModelsFixed(model),
+            ServerError::CrossSite(origin),
+        ] {
+            assert_eq!(kind(error), (403, json!("permission_error")));
+        }
+        assert_eq!(kind(ServerError::NoKey), (401, json!("authentication_error")));
     }
 
     #[test]

@@ -149,14 +149,15 @@ fn allowed_origin<'a>(headers: &'a HeaderMap, allowed: &[String]) -> Option<&'a 
 }
 
 fn cross_site_source(headers: &HeaderMap, loopback_only: bool, is_allowed: bool) -> Option<String> {
-    let value = |name| headers.get(name).and_then(|value| value.to_str().ok());
+    // Bytes beyond ASCII are compared too: a header with them is not an absent one.
+    let value = |name| headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()));
     let host = value(header::HOST).unwrap_or_default();
-    if loopback_only && !host.is_empty() && !is_loopback(host) {
-        return Some(host.to_owned());
+    if loopback_only && !host.is_empty() && !is_loopback(&host) {
+        return Some(host.into_owned());
     }
     let origin = value(header::ORIGIN)?;
     let is_same = origin.split_once("://").is_some_and(|(_, authority)| authority == host);
-    (!is_same && !is_allowed).then(|| origin.to_owned())
+    (!is_same && !is_allowed).then(|| origin.into_owned())
 }
 
 fn is_loopback(host: &str) -> bool {
@@ -224,11 +225,12 @@ mod tests {
 
     #[test]
     fn cross_site_requests_are_refused() {
-        let check = |host: &'static str, origin: &'static str, loopback_only, refused: bool| {
+        let check = |host: &str, origin: &str, loopback_only, refused: bool| {
+            let value = |text: &str| HeaderValue::from_bytes(text.as_bytes()).expect("it has no control characters");
             let mut headers = HeaderMap::new();
-            headers.insert("host", HeaderValue::from_static(host));
+            headers.insert("host", value(host));
             if !origin.is_empty() {
-                headers.insert("origin", HeaderValue::from_static(origin));
+                headers.insert("origin", value(origin));
             }
             assert_eq!(cross_site_source(&headers, loopback_only, false).is_some(), refused, "{host} {origin}");
         };
@@ -240,6 +242,8 @@ mod tests {
         check("127.0.0.1:8080", "null", true, true);
         check("127.0.0.1:8080", "http://127.0.0.1:9090", true, true);
         check("evil.example:8080", "", true, true);
+        check("ÿevil.example", "", true, true);
+        check("localhost", "http://ÿevil.example", true, true);
         check("box.home:8080", "http://box.home:8080", false, false);
         check("box.home:8080", "http://evil.example", false, true);
     }

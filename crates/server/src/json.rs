@@ -47,7 +47,12 @@ pub(crate) fn in_words_of_json(error: &str) -> String {
         Some((problem, value)) => format!("{problem}: {}", value.replacen("floating point `", "number `", 1)),
         None => found.to_owned(),
     };
+    let is_integer = found.starts_with("invalid value: integer `") && !found.starts_with("invalid value: integer `-");
     let expected = match expected {
+        // A whole number that is not negative and still refused is too large for the type.
+        "u8" | "u16" | "u32" | "u64" | "u128" | "usize" | "i8" | "i16" | "i32" | "i64" if is_integer => {
+            "a smaller number"
+        }
         "u8" | "u16" | "u32" | "u64" | "u128" | "usize" => "a whole number of at least 0",
         "i8" | "i16" | "i32" | "i64" | "i128" | "isize" => "a whole number",
         "f32" | "f64" => "a number",
@@ -87,6 +92,7 @@ mod tests {
     #[allow(dead_code, reason = "it is only read")]
     struct Request {
         count: usize,
+        offset: Option<i64>,
         share: f32,
         names: Vec<String>,
         inner: Option<Inner>,
@@ -114,6 +120,10 @@ mod tests {
         check(r#"{"count": "a"}"#, r#"invalid type: string "a", expected a whole number of at least 0"#);
         check(r#"{"count": -1}"#, "invalid value: integer `-1`, expected a whole number of at least 0");
         check(r#"{"count": 1.5}"#, "invalid type: number `1.5`, expected a whole number of at least 0");
+        check(
+            r#"{"offset": 9223372036854775808}"#,
+            "invalid value: integer `9223372036854775808`, expected a smaller number",
+        );
         check(r#"{"share": {}}"#, "invalid type: object, expected a number");
         check(r#"{"names": {}}"#, "invalid type: object, expected an array");
         check(r#"{"inner": 1}"#, "invalid type: integer `1`, expected an object");

@@ -4,7 +4,7 @@
 //! A line is `NAME DIGEST`; text after `#` is a comment, `# created DATE` the day on which the key was made. A running server reloads the file when it has changed.
 
 use std::collections::HashMap;
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -76,6 +76,7 @@ impl Keys {
     /// # Errors
     /// A [`KeysError`]; the file is unchanged then.
     pub fn add(path: &Path, name: &str) -> Result<String, KeysError> {
+        let _one = lock(path)?;
         let mut text = match fs::read_to_string(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
             text => text?,
@@ -97,6 +98,7 @@ impl Keys {
     /// # Errors
     /// A [`KeysError`]; the file is unchanged then.
     pub fn remove(path: &Path, name: &str) -> Result<(), KeysError> {
+        let _one = lock(path)?;
         let text = match fs::read_to_string(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Err(KeysError::Unknown { name: name.to_owned() });
@@ -197,14 +199,27 @@ fn stamp(path: &Path) -> Option<Stamp> {
     Some((file.modified().ok()?, file.len()))
 }
 
-/// Writes the file atomically, readable by its owner only.
-fn write(path: &Path, text: &str) -> Result<(), KeysError> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+/// Locks a key file for a change by one process at a time: a key that one removes must not come back with the change of
+/// another. The lock is on a file beside it, since a change replaces the file.
+fn lock(path: &Path) -> Result<File, KeysError> {
+    let folder = folder_of(path);
     if !folder.exists() {
         private::folder(folder)?;
     }
-    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    let lock = private::create(&path.with_added_extension("lock"))?;
+    lock.lock()?;
+    Ok(lock)
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Writes the file atomically, readable by its owner only.
+fn write(path: &Path, text: &str) -> Result<(), KeysError> {
+    let mut file = tempfile::NamedTempFile::new_in(folder_of(path))?;
     io::Write::write_all(&mut file, text.as_bytes())?;
+    file.as_file().sync_all()?;
     file.persist(path).map_err(|error| error.error)?;
     Ok(())
 }
@@ -222,6 +237,28 @@ mod tests {
     use std::sync::Arc;
 
     use super::{Keys, KeysFile};
+
+    #[test]
+    fn changes_at_the_same_time_lose_no_key_and_revive_none() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("keys");
+        for round in 0..4 {
+            let revoked = format!("old{round}");
+            Keys::add(&path, &revoked).expect("a new key");
+            std::thread::scope(|scope| {
+                (0..8).for_each(|n| {
+                    let path = &path;
+                    scope.spawn(move || Keys::add(path, &format!("new{round}-{n}")).expect("a new key"));
+                });
+                scope.spawn(|| Keys::remove(&path, &revoked).expect("it is there"));
+            });
+        }
+        let keys = Keys::read(&path).expect("it is valid");
+        let mut names: Vec<&str> = keys.names().collect();
+        names.sort_unstable();
+        let expected: Vec<String> = (0..4).flat_map(|round| (0..8).map(move |n| format!("new{round}-{n}"))).collect();
+        assert_eq!(names, expected);
+    }
 
     #[test]
     fn a_damaged_file_is_logged_once_and_changes_nothing() {

@@ -144,9 +144,17 @@ fn with_latencies(on_text: OnText, metrics: Arc<Metrics>, tenant: TenantId, labe
 
 impl Embedder for Metered<dyn Embedder> {
     fn encode(&self, texts: Vec<String>, heads: Heads) -> BoxFuture<'_, Result<Vec<Embedding>, CallError>> {
-        // An embedder does not receive the tenant, so only the operator sees this count.
-        self.metrics.add(TenantId::LOCAL, Quantity::EmbeddedTexts, String::new(), texts.len() as f64);
-        self.inner.encode(texts, heads)
+        self.encode_for(TenantId::LOCAL, texts, heads)
+    }
+
+    fn encode_for(
+        &self,
+        tenant: TenantId,
+        texts: Vec<String>,
+        heads: Heads,
+    ) -> BoxFuture<'_, Result<Vec<Embedding>, CallError>> {
+        self.metrics.add(tenant, Quantity::EmbeddedTexts, String::new(), texts.len() as f64);
+        self.inner.encode_for(tenant, texts, heads)
     }
 
     fn dims(&self) -> usize {

@@ -1,10 +1,14 @@
 //! POST /v1/embeddings and /v1/rerank.
 
+use std::sync::Arc;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use calls::Scripted;
 use serde_json::{Value, json};
 
-use crate::host::{Host, says};
+use crate::host::{CONTEXT_TOKENS, Host, says};
+use crate::tenants::{HOLDERS, Shared};
 
 #[test]
 fn vectors_are_encoded_as_numbers_or_base64() {
@@ -107,4 +111,33 @@ fn texts_are_ranked() {
         .refused(400, "invalid_value");
     host.post("/v1/rerank", &json!({ "model": "letters", "query": "a", "documents": [] }))
         .refused(400, "invalid_value");
+}
+
+#[test]
+fn embedded_texts_count_for_the_tenant_of_their_request() {
+    let script = Scripted::new(CONTEXT_TOKENS).answer("gam.memorize", "About a horse.");
+    let shared = Shared::new(Arc::new(script), None);
+    let count = |holder: &str| {
+        let metrics = shared.send(holder, "GET", "/metrics", &Value::Null).text;
+        let line = metrics.lines().find(|line| line.starts_with("memlocal_embedded_texts_total "));
+        line.and_then(|line| line.rsplit_once(' ')).map_or(0, |(_, count)| count.parse::<u64>().expect("a number"))
+    };
+    let [ann, bob, _] = HOLDERS;
+    for (path, body, texts) in [
+        ("/v1/embeddings", json!({ "model": "letters", "input": ["a", "b"] }), 2),
+        ("/v1/rerank", json!({ "model": "letters", "query": "a", "documents": ["b", "c"] }), 3),
+        ("/api/embed", json!({ "model": "letters", "input": "a" }), 1),
+        ("/api/embeddings", json!({ "model": "letters", "prompt": "a" }), 1),
+    ] {
+        let before = count(ann);
+        let answer = shared.send(ann, "POST", path, &body);
+        assert_eq!((answer.status, count(ann) - before), (200, texts), "{path}: {}", answer.text);
+    }
+    let before = count(ann);
+    assert_eq!(shared.send(ann, "POST", "/v1/corpora", &json!({ "name": "m" })).status, 201);
+    let document = json!({ "name": "n", "text": "A horse.", "method": "gam" });
+    let job = shared.send(ann, "POST", "/v1/corpora/m/documents", &document);
+    assert_eq!(shared.ended(ann, &job)["status"], "done");
+    assert!(count(ann) > before, "the pages of a corpus are embedded for its tenant");
+    assert_eq!(count(bob), 0);
 }

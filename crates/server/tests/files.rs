@@ -66,7 +66,7 @@ fn a_file_is_kept_until_it_is_deleted() {
     assert_eq!(host.delete(&path).json()["deleted"], true);
     host.get(&path).refused(404, "not_found");
     let left: Vec<_> = kept(&host);
-    assert_eq!(left, ["lock"]);
+    assert_eq!(left, ["changes.lock", "lock"]);
     upload(&host, "a.txt", "fine-tune", "x").refused(400, "invalid_value");
 }
 

@@ -12,6 +12,8 @@ use server::{Config, Server};
 use tempfile::TempDir;
 use tokio::sync::oneshot;
 
+use crate::documented;
+
 /// A context that gives pages of 512 tokens.
 pub const CONTEXT_TOKENS: usize = 8192;
 
@@ -133,7 +135,9 @@ impl Host {
         let mut bytes = Vec::new();
         // A server that refuses a large body may close before all of it is sent.
         let _ = stream.read_to_end(&mut bytes);
-        parse(&bytes)
+        let answer = parse(&bytes);
+        documented::check(method, path, headers, &answer);
+        answer
     }
 
     /// A request whose response the test reads itself.

@@ -182,6 +182,9 @@ fn errors_are_returned_to_the_model() {
     check("ask", json!({ "corpus": "none", "question": "What?" }), none);
     check("search", json!({ "corpus": "none" }), "missing field `query`");
     check("remember", json!({ "corpus": "../a", "name": "a", "text": "a" }), "cannot name a corpus");
+    check("remember", json!({ "corpus": "new", "name": "..", "text": "a" }), "name");
+    check("remember", json!({ "corpus": "new", "name": "a", "text": "a", "method": "magic" }), "magic");
+    assert_eq!(good(&host, "list_corpora", json!({}))["corpora"], json!([]), "a refused text creates no corpus");
     check("search", json!({ "corpus": "a", "query": "a", "tool": "magic" }), "`magic` is not one of");
 }
 

@@ -328,7 +328,7 @@ fn conversations_survive_a_reload_and_can_be_compared_renamed_and_deleted() {
 
 /// An answer of a thread that the server has kept.
 fn kept(answer: &str, more: &Value) -> Value {
-    let usage = json!({ "calls": 1, "prompt_tokens": 10, "cached_tokens": 5, "output_tokens": 2, "seconds": 1.5 });
+    let usage = json!({ "calls": 1, "prompt_tokens": 10, "cached_tokens": 5, "output_tokens": 2, "seconds": 166.0 });
     let mut kept = json!({ "answer": answer, "statements": [], "citations": [], "method": "rag", "model": "m",
         "usage": usage, "trace": "trace-0" });
     more.as_object().expect("fields").iter().for_each(|(name, value)| kept[name] = value.clone());
@@ -348,7 +348,7 @@ fn text_of_models_is_never_markup_and_an_abstention_is_an_answer() {
     ]);
     let answers = [
         kept(hostile, &json!({ "statements": statements })),
-        kept("Not in the documents.", &json!({ "abstained": true })),
+        kept("Not in the documents.", &json!({ "abstained": true, "elapsed_seconds": 30.0 })),
     ];
     let turns: Vec<Value> =
         answers.iter().map(|answer| json!({ "question": "<u>Who?</u>", "created": 1, "answers": [answer] })).collect();
@@ -370,6 +370,11 @@ fn text_of_models_is_never_markup_and_an_abstention_is_an_answer() {
     assert_eq!(page.value(&text(".prose pre")), "<script>alert(1)</script>");
     assert_eq!(page.value(&text(".statement.contradicted")), "Bees.", "places count characters");
     assert_eq!(page.value(&text(".prose > p:last-child")), "😀 Bees. contradicted[1] Cats. not supported");
+    assert_eq!(
+        page.value("[...document.querySelectorAll('.about')].map(at => at.textContent)"),
+        json!(["Quick · m · 1 call", "Quick · m · 30 s · 1 call"]),
+        "the time is the one that passed, and not the sum over the calls"
+    );
     assert_eq!(page.value("document.querySelectorAll('.abstained').length"), 1);
     assert!(page.value(&text(".abstained")).as_str().unwrap().starts_with("Not in the documents.\n"));
     assert_eq!(page.value("document.getElementById('problem').hidden"), true);

@@ -41,6 +41,20 @@ fn a_response_has_every_field_that_clients_read() {
 }
 
 #[test]
+fn an_error_names_the_field_that_was_sent() {
+    let host = Host::new(says("Good day."));
+    let refused = host.post("/v1/responses", &asks(json!({ "max_output_tokens": 0 })));
+    assert_eq!(refused.refused(400, "invalid_value"), "`max_output_tokens` must be at least 1");
+    assert_eq!(refused.json()["error"]["param"], "max_output_tokens");
+    for field in ["max_tokens", "max_completion_tokens"] {
+        let mut chat = json!({ "model": "scripted", "messages": [{ "role": "user", "content": "Hello?" }] });
+        chat[field] = 0.into();
+        let refused = host.post("/v1/chat/completions", &chat);
+        assert_eq!(refused.json()["error"]["param"], field, "{}", refused.text);
+    }
+}
+
+#[test]
 fn input_becomes_turns() {
     let check = |more: Value, want: &[(&str, &str)]| {
         let caller = Arc::new(says("Yes."));

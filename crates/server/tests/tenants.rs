@@ -361,7 +361,10 @@ fn same_in_every_run(value: Value) -> Value {
     match value {
         Value::Object(fields) => {
             let kept = fields.into_iter().filter(|(name, _)| {
-                !matches!(name.as_str(), "id" | "trace" | "created" | "bytes" | "seconds" | "milliseconds")
+                !matches!(
+                    name.as_str(),
+                    "id" | "trace" | "created" | "bytes" | "seconds" | "elapsed_seconds" | "milliseconds"
+                )
             });
             kept.map(|(name, value)| (name, same_in_every_run(value))).collect()
         }

@@ -15,8 +15,8 @@ use tokio::time::timeout;
 use super::Mcp;
 use crate::blocking::run_blocking;
 use crate::corpora::{
-    AskRequest, CancelOnDrop, Job, SearchRequest, TextUpload, answer, document_paths, ingest_text, list_corpora,
-    list_documents, read_document, remove_document, search_pages, start_preparation,
+    AskRequest, CancelOnDrop, Job, SearchRequest, TextUpload, answer, check_text, document_paths, ingest_text,
+    list_corpora, list_documents, read_document, remove_document, search_pages, start_preparation,
 };
 use crate::error::{Result, ServerError};
 use crate::json::in_words_of_json;
@@ -117,13 +117,15 @@ impl Mcp {
         context: &RequestContext<RoleServer>,
     ) -> Result<Value> {
         let Remember { corpus, name, text, method } = read(arguments)?;
+        let text = TextUpload { name, text, method };
+        check_text(&text)?;
         let (owner, new) = (Arc::clone(tenant), corpus.clone());
         run_blocking(move || match owner.corpora.create(&new) {
             Ok(_) | Err(store::Error::CorpusExists { .. } | store::Error::CorpusBusy { .. }) => Ok(()),
             Err(error) => Err(error.into()),
         })
         .await?;
-        let job = ingest_text(&self.app, tenant, corpus, TextUpload { name, text, method }).await?;
+        let job = ingest_text(&self.app, tenant, corpus, text).await?;
         Ok(self.awaited(&job, context).await)
     }
 

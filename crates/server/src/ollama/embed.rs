@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use axum::extract::State;
 use axum::{Extension, Json};
-use calls::Heads;
+use calls::{Heads, TenantId};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
@@ -15,6 +15,7 @@ use crate::app::App;
 use crate::error::{Result, ServerError};
 use crate::openai::params::OneOrMany;
 use crate::openai::{MAX_TEXTS, at_most, shorten};
+use crate::tenant::CurrentTenant;
 use crate::warnings::Warnings;
 
 #[derive(Debug, Deserialize, ToSchema)]
@@ -52,6 +53,7 @@ pub(super) struct OllamaEmbedOne {
 #[utoipa::path(post, path = "/api/embed", tag = "Ollama", request_body = OllamaEmbed, responses((status = 200, body = Value)))]
 pub(super) async fn embed(
     State(app): State<App>,
+    Extension(tenant): CurrentTenant,
     Extension(warnings): Extension<Warnings>,
     AdmittedJson(request, _permit): AdmittedJson<OllamaEmbed>,
 ) -> Result<Json<Value>> {
@@ -68,7 +70,7 @@ pub(super) async fn embed(
     }
     shorten(&mut vec![0.0; app.embedder.dims()], request.dimensions.filter(|wanted| *wanted > 0))?;
     let (vectors, tokens) =
-        vectors(&app, texts, request.truncate.unwrap_or(true), request.dimensions, &warnings).await?;
+        vectors(&app, tenant.id, texts, request.truncate.unwrap_or(true), request.dimensions, &warnings).await?;
     let nanoseconds = started.elapsed().as_nanos() as u64;
     Ok(Json(
         json!({ "model": app.embedder.name(), "embeddings": vectors, "total_duration": nanoseconds, "load_duration": 0, "prompt_eval_count": tokens }),
@@ -79,18 +81,20 @@ pub(super) async fn embed(
 #[utoipa::path(post, path = "/api/embeddings", tag = "Ollama", request_body = OllamaEmbedOne, responses((status = 200, body = Value)))]
 pub(super) async fn embed_one(
     State(app): State<App>,
+    Extension(tenant): CurrentTenant,
     Extension(warnings): Extension<Warnings>,
     AdmittedJson(request, _permit): AdmittedJson<OllamaEmbedOne>,
 ) -> Result<Json<Value>> {
     app.check_embedder(&request.model)?;
     let texts = if request.prompt.is_empty() { Vec::new() } else { vec![request.prompt] };
-    let (mut vectors, _) = vectors(&app, texts, true, None, &warnings).await?;
+    let (mut vectors, _) = vectors(&app, tenant.id, texts, true, None, &warnings).await?;
     Ok(Json(json!({ "embedding": vectors.pop().unwrap_or_default() })))
 }
 
 /// The vectors of texts, and how many tokens they have together.
 async fn vectors(
     app: &App,
+    tenant: TenantId,
     mut texts: Vec<String>,
     truncate: bool,
     dimensions: Option<usize>,
@@ -100,7 +104,7 @@ async fn vectors(
         texts = at_most(app, texts, app.embedder.window_tokens(), warnings).await?;
     }
     let (texts, counts): (Vec<String>, Vec<usize>) = app.with_token_counts(texts).await?.into_iter().unzip();
-    let embeddings = app.with_deadline(app.encode(texts, Heads::Dense)).await?;
+    let embeddings = app.with_deadline(app.encode(tenant, texts, Heads::Dense)).await?;
     let mut vectors: Vec<Vec<f32>> = embeddings.into_iter().map(|embedding| embedding.dense).collect();
     for vector in &mut vectors {
         shorten(vector, dimensions.filter(|wanted| *wanted > 0))?;

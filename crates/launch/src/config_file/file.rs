@@ -1,0 +1,168 @@
+//! Reads a config file, and checks every setting with the parser of its command.
+
+use std::borrow::Cow;
+use std::ffi::OsString;
+use std::path::Path;
+
+use anyhow::Result;
+use clap::error::ErrorKind;
+use clap::{ArgAction, Command};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::defaults::{MODEL_COMMANDS, Setting, flag_of, is_of_models, with_default};
+use super::given::Given;
+use super::usage::in_plain_words;
+use crate::failure::refusal;
+use crate::home;
+
+/// The section of models.
+const MODELS: &str = "models";
+
+/// How the file's sections are used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sections {
+    /// They set flags of this program's commands.
+    OfCommands,
+    /// They belong to another program.
+    Ignored,
+}
+
+/// A config file.
+pub(super) struct File<'a> {
+    pub path: &'a Path,
+    pub text: &'a str,
+    pub given: &'a Given,
+}
+
+impl File<'_> {
+    /// The command with the file's values as defaults.
+    pub fn apply(&self, mut command: Command, sections: Sections) -> Result<Command> {
+        let parsed = DeTable::parse(self.text).map_err(|error| {
+            let line = error.span().map_or(1, |span| self.line(span.start));
+            self.wrong(line, format!("this is not TOML: {}", error.message()))
+        })?;
+        let (tables, global): (Vec<_>, Vec<_>) =
+            parsed.get_ref().iter().partition(|(_, value)| matches!(value.get_ref(), DeValue::Table(_)));
+        for (key, value) in global {
+            let setting = self.setting(key, value)?;
+            self.check(&setting, &command, None)?;
+            // clap does not know of MEMLOCAL_HOME.
+            if setting.flag != "data-dir" || home::from_environment().is_none() {
+                command = with_default(command, &setting, self.given);
+            }
+        }
+        if sections == Sections::Ignored {
+            return Ok(command);
+        }
+        // A command's own section overrides the section of models.
+        let (models, own): (Vec<_>, Vec<_>) = tables.into_iter().partition(|(key, _)| key.get_ref() == MODELS);
+        for (section, table) in models.into_iter().chain(own) {
+            let DeValue::Table(table) = table.get_ref() else { continue };
+            let (section, line): (&str, usize) = (section.get_ref(), self.line(section.span().start));
+            let commands: &[&str] = if section == MODELS { &MODEL_COMMANDS } else { &[section] };
+            if commands.iter().any(|name| command.find_subcommand(name).is_none()) {
+                return Err(self.wrong(line, format!("there is no command `{section}`")));
+            }
+            for (key, value) in table {
+                let setting = self.setting(key, value)?;
+                for name in self.takers(&setting, &command, section, commands)? {
+                    command = command.mut_subcommand(name, |command| with_default(command, &setting, self.given));
+                }
+            }
+        }
+        Ok(command)
+    }
+
+    fn setting<'k>(&self, key: &'k Spanned<Cow<'_, str>>, value: &Spanned<DeValue<'_>>) -> Result<Setting<'k>> {
+        let line = self.line(key.span().start);
+        let values = match value.get_ref() {
+            DeValue::Array(values) => values.iter().map(|value| written(value.get_ref())).collect(),
+            value => written(value).map(|value| vec![value]),
+        };
+        let values = values
+            .ok_or_else(|| self.wrong(line, format!("`{}` does not take a value of this type", key.get_ref())))?;
+        Ok(Setting { flag: key.get_ref(), values, line })
+    }
+
+    /// Those of the commands that take a setting of a section.
+    ///
+    /// # Errors
+    /// If none does.
+    fn takers<'c>(
+        &self,
+        setting: &Setting<'_>,
+        command: &Command,
+        section: &str,
+        commands: &[&'c str],
+    ) -> Result<Vec<&'c str>> {
+        let mut refused = None;
+        let mut takers = Vec::new();
+        for &name in commands {
+            match self.check(setting, command, Some((section, name))) {
+                Ok(()) => takers.push(name),
+                Err(error) => refused = refused.or(Some(error)),
+            }
+        }
+        refused.filter(|_| takers.is_empty()).map_or(Ok(takers), Err)
+    }
+
+    /// Checks with the command's own parser that the flag exists and takes the value.
+    fn check(&self, setting: &Setting<'_>, command: &Command, of: Option<(&str, &str)>) -> Result<()> {
+        let (flag, values, line) = (setting.flag, &setting.values, setting.line);
+        let owner = of.map_or(Some(command), |(_, name)| command.find_subcommand(name));
+        let argument = owner.and_then(|owner| flag_of(owner, flag));
+        let may_be_set = argument.is_some_and(|argument| match of {
+            None => argument.is_global_set() && flag != "config" && flag != "cpu",
+            Some((MODELS, _)) => is_of_models(Some(argument)),
+            Some(_) => !argument.is_required_set(),
+        });
+        let Some(argument) = argument.filter(|_| may_be_set) else {
+            let place = of.map_or_else(String::new, |(section, _)| format!(" of [{section}]"));
+            return Err(self.wrong(line, format!("there is no setting `{flag}`{place}")));
+        };
+        if !argument.get_action().takes_values() {
+            return match &values[..] {
+                [value] if value == "true" || value == "false" => Ok(()),
+                _ => Err(self.wrong(line, format!("`{flag}` is true or false"))),
+            };
+        }
+        if values.len() != 1 && !matches!(argument.get_action(), ArgAction::Append) {
+            return Err(self.wrong(line, format!("`{flag}` takes one value")));
+        }
+        let typed = values.iter().map(|value| OsString::from(format!("--{flag}={value}")));
+        let words = ["memlocal"].into_iter().chain(of.map(|(_, name)| name)).map(OsString::from).chain(typed);
+        match command.clone().try_get_matches_from(words) {
+            Err(error) if matches!(error.kind(), ErrorKind::ValueValidation | ErrorKind::InvalidValue) => {
+                let message = error.to_string();
+                let first = message.lines().next().unwrap_or_default();
+                Err(self.wrong(line, in_plain_words(first.trim_start_matches("error: "))))
+            }
+            // What else is required may come from the command line.
+            _ => Ok(()),
+        }
+    }
+
+    /// The line of a byte, from 1.
+    fn line(&self, byte: usize) -> usize {
+        1 + self.text.bytes().take(byte).filter(|byte| *byte == b'\n').count()
+    }
+
+    fn wrong(&self, line: usize, what: String) -> anyhow::Error {
+        refusal(
+            format!("{}, line {line}: {what}", self.path.display()),
+            "the names are those of the flags: memlocal COMMAND --help lists them",
+        )
+    }
+}
+
+/// A value as it would be typed; none for what cannot be.
+fn written(value: &DeValue<'_>) -> Option<String> {
+    match value {
+        DeValue::String(text) => Some(text.to_string()),
+        DeValue::Integer(number) => Some(number.to_string()),
+        DeValue::Float(number) => Some(number.to_string()),
+        DeValue::Boolean(whether) => Some(whether.to_string()),
+        _ => None,
+    }
+}
