@@ -49,7 +49,7 @@ impl Machine {
         }
     }
 
-    /// Runs until so many more tokens were computed; returns those of each load.
+    /// Runs until this number of further tokens were computed; returns those of each load.
     fn run<const N: usize>(&mut self, tokens: usize, loads: [Load; N]) -> [usize; N] {
         self.tokens.clear();
         while self.tokens.values().sum::<usize>() < tokens {

@@ -51,8 +51,9 @@ impl Gone {
 /// Changes when a text of a corpus, or the corpus, is removed or replaced.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CorpusState {
-    /// When its folder was created, where the file system knows that; `None` if there is none.
-    created: Option<Option<SystemTime>>,
+    exists: bool,
+    /// When its folder was created, where the file system knows that.
+    created: Option<SystemTime>,
     /// The random content of a file that every removal replaces.
     lost: Vec<u8>,
 }
@@ -100,9 +101,10 @@ impl Forget {
     pub(crate) fn state(&self, corpus: &str) -> Result<CorpusState> {
         let name: CorpusName = corpus.parse().map_err(ServerError::Store)?;
         let folder = self.folder.join("corpora").join(name.to_string());
-        let created = if_there(fs::metadata(&folder))?.map(|about| about.created().ok());
+        let about = if_there(fs::metadata(&folder))?;
         let lost = if_there(fs::read(folder.join(LOST)))?.unwrap_or_default();
-        Ok(CorpusState { created, lost })
+        let created = about.as_ref().and_then(|about| about.created().ok());
+        Ok(CorpusState { exists: about.is_some(), created, lost })
     }
 
     /// Makes a change that may remove or replace some of the documents of a corpus, and forgets those that it did.

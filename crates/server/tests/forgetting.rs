@@ -181,7 +181,7 @@ fn what_the_command_line_removes_is_forgotten() {
     let host = host();
     let quoted = Quoted::by(&host);
     let id = document(&host, "wall.txt");
-    change(&host, |writer| writer.remove_document(id).expect("nobody reads it"));
+    change(&host, |writer| writer.remove_document(id).expect("it has no readers"));
     quoted.are_gone(&host);
     assert_eq!(notes(&host), 0);
 }
@@ -394,7 +394,7 @@ fn after_a_crash_the_next_start_forgets_what_is_gone_and_nothing_else() {
 
     let left = journal(&host);
     let mut writer = Corpora::new(host.folder.path()).open_writer("pell").expect("it is free");
-    writer.remove_document(document(&host, "wall.txt")).expect("nobody reads it");
+    writer.remove_document(document(&host, "wall.txt")).expect("it has no readers");
     drop(writer);
     assert_eq!(host.get(&quoted.paths[0]).status, 200, "the process was killed here");
     let host = on(host);
@@ -433,7 +433,7 @@ fn random_operations_leave_no_removed_text() {
                     drop(host.post(
                         "/v1/corpora/pell/notes",
                         &json!({ "from": { "thread": thread, "turn": 0, "answer": 0 } }),
-                    ))
+                    ));
                 }
                 3 if is_there => drop(host.post("/v1/responses", &json!({ "model": "pell", "input": QUESTION }))),
                 4 => {

@@ -224,7 +224,7 @@ fn rtf() {
 fn mail() {
     let list = ["<ul>".repeat(500), "<li>x".repeat(490_000)].concat();
     let words = format!("--b\nContent-Type: text/plain\n\n{}\n--b\n", "word ".repeat(9_000_000));
-    let mail = html_mail(&vec![list.as_str(); 5]).replacen("--b\n", &words, 1);
+    let mail = html_mail(&[list.as_str(); 5]).replacen("--b\n", &words, 1);
     check("html.eml", mail.as_bytes(), TEXT, GIB / 2);
     drop((mail, words));
     check("small.mbox", "From x\nTo: a\n\n".repeat(5_000_000).as_bytes(), Limit::Records(500_000), MOST);

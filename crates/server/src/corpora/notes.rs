@@ -14,7 +14,7 @@ use utoipa_axum::routes;
 
 use super::documents::reading;
 use super::kept::{self, Record};
-use super::thread::{Answer, answer_of, cites, title_of};
+use super::thread::{TurnAnswer, answer_of, cites, title_of};
 use crate::app::{App, fresh_id, since_1970};
 use crate::blocking::run_blocking;
 use crate::body::Body;
@@ -194,7 +194,12 @@ async fn create(
 /// A copy of an answer of a thread.
 fn saved(corpus: &Corpus, thread: &str, turn: usize, answer: usize) -> Result<Saved> {
     answer_of(corpus, thread, turn, answer)?
-        .map(|Answer { question, answer, asked, answered }| Saved { question, answer, asked, answered: Some(answered) })
+        .map(|TurnAnswer { question, answer, asked, answered }| Saved {
+            question,
+            answer,
+            asked,
+            answered: Some(answered),
+        })
         .ok_or_else(|| ServerError::invalid("the thread has no such turn or answer, counted from 0", "from"))
 }
 

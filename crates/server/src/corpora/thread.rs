@@ -151,7 +151,7 @@ pub(crate) fn forget(corpus: &Corpus, gone: &[Gone]) -> Result<()> {
 }
 
 /// An answer of a thread.
-pub(super) struct Answer {
+pub(super) struct TurnAnswer {
     pub question: String,
     pub answer: Value,
     pub asked: u64,
@@ -160,14 +160,14 @@ pub(super) struct Answer {
 }
 
 /// An answer of a thread; `None` if the thread has no such answer.
-pub(super) fn answer_of(corpus: &Corpus, id: &str, turn: usize, answer: usize) -> Result<Option<Answer>> {
+pub(super) fn answer_of(corpus: &Corpus, id: &str, turn: usize, answer: usize) -> Result<Option<TurnAnswer>> {
     let (mut thread, _): (Thread, _) = kept::read(corpus, id)?;
     if turn >= thread.turns.len() {
         return Ok(None);
     }
     let Turn { question, created, updated, mut answers } = thread.turns.swap_remove(turn);
     let answered = updated.unwrap_or(thread.updated);
-    Ok((answer < answers.len()).then(|| Answer {
+    Ok((answer < answers.len()).then(|| TurnAnswer {
         question,
         answer: answers.swap_remove(answer),
         asked: created,

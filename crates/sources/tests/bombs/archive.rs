@@ -1,5 +1,6 @@
 //! Archives.
 
+use std::fmt::Write as _;
 use std::io::{Cursor, Write};
 
 use sources::Limit;
@@ -118,7 +119,8 @@ pub fn largest() {
     let cells = format!("<tr>{}</tr>", "<tc><t>x</t></tc>".repeat(10_000)).repeat(780);
     check_largest("cells.docx", &archive(&[RELATIONS, ("d.xml", &["<tbl>", &cells, "</tbl>"].concat())]));
     drop(cells);
-    let attributes: String = (0..9_000_000).map(|i| format!(" a{i}=''")).collect();
+    let mut attributes = String::new();
+    (0..9_000_000).for_each(|i| write!(attributes, " a{i}=''").unwrap());
     let document = format!("<d><p><pStyle{attributes}/><t>x</t></p></d>");
     drop(attributes);
     check_largest("attributes.docx", &archive(&[RELATIONS, ("d.xml", &document)]));
