@@ -46,7 +46,6 @@ pub fn run(ask: &Ask, global: &GlobalFlags) -> Result<ExitCode> {
         ask.methods.as_ref().filter(|_| ask.compare).map_or_else(|| vec![ask.method.method], |list| list.0.clone());
     let embeds = methods.iter().any(|method| method.embeds());
     let backend = Backend::start(&ask.models, &ask.engine, embeds, global)?;
-    let engine = &backend.engine;
     let name = ask.documents.corpus.clone().unwrap_or_else(|| corpus_of(ask, global, backend.caller()));
     if ask.compare {
         compare::run(ask, &methods, &mut documents, &mut when_free(|| open(&corpora, &name))?, &backend)?;
@@ -57,7 +56,7 @@ pub fn run(ask: &Ask, global: &GlobalFlags) -> Result<ExitCode> {
     let on_text = (!ask.json).then(|| OnText::new(print_piece));
     let mut session = Session {
         caller: backend.caller(),
-        embedder: engine,
+        embedder: &backend.embedder,
         settings: settings::of_ask(ask)?,
         trace: &trace,
         workflow: WorkflowId(1),

@@ -65,7 +65,7 @@ fn answer(
 ) -> Result<Answer> {
     let trace = Trace::off();
     let priority = Priority::Interactive;
-    let (caller, embedder) = (backend.caller(), &backend.engine);
+    let (caller, embedder) = (backend.caller(), &backend.embedder);
     let tenant = TenantId::LOCAL;
     let session = Session { caller, embedder, settings, trace: &trace, workflow, tenant, priority, on_text: None };
     if ask.documents.docs.is_empty() {

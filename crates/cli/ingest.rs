@@ -39,7 +39,7 @@ pub fn run(ingest: &Ingest, global: &GlobalFlags) -> Result<ExitCode> {
     let trace = trace(ingest.trace.as_deref())?;
     let session = Session {
         caller: backend.caller(),
-        embedder: &backend.engine,
+        embedder: &backend.embedder,
         settings: settings::of_method(&ingest.method)?,
         trace: &trace,
         workflow: WorkflowId(1),

@@ -140,7 +140,7 @@ fn server(models: &ModelFlags, endpoint: &EndpointFlags, config: Config, global:
     let preloaded = backend.preloaded(models, global)?;
     let preloaded = preloaded.map(|models| Arc::new(Preloaded(models)) as Arc<dyn server::Preloaded>);
     let config = Config { preloaded, ..config };
-    Ok(Server::new(backend.shared_caller(), Arc::new(backend.engine), config))
+    Ok(Server::new(backend.shared_caller(), Arc::new(backend.embedder), config))
 }
 
 /// The models that the server was started with.

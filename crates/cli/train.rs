@@ -275,7 +275,7 @@ fn stated_digests(model: &str) -> Result<Option<String>> {
 fn session<'a>(backend: &'a Backend, trace: &'a Trace, seed: u64) -> Session<'a> {
     Session {
         caller: backend.caller(),
-        embedder: &backend.engine,
+        embedder: &backend.embedder,
         settings: Settings { seed, ..Settings::default() },
         trace,
         workflow: WorkflowId(1),

@@ -41,7 +41,7 @@ pub fn run(bench: &Qa, global: &GlobalFlags) -> Result<()> {
         };
         choice.check_adapters_are_used()?;
         let backend = Backend::start(&choice, &bench.engine, true, global)?;
-        let answering = qa::Backend { model, caller: backend.caller(), embedder: &backend.engine };
+        let answering = qa::Backend { model, caller: backend.caller(), embedder: &backend.embedder };
         let (mut steps, mut questions) = (Steps::default(), Count::new("asking", "question"));
         let mut report = |progress| match progress {
             Progress::Preparing(step) => steps.report(step),

@@ -144,30 +144,29 @@ pub enum Heads {
 
 /// Turns texts into vectors.
 pub trait Embedder: Send + Sync {
-    /// The embedding of each text, in order.
+    /// The embedding of each text, in order, for a tenant.
     ///
     /// # Errors
     /// [`CallError::TooLongToEmbed`] for a text longer than the window: it is never cut silently.
-    fn encode(&self, texts: Vec<String>, heads: Heads) -> BoxFuture<'_, Result<Vec<Embedding>, CallError>>;
-
-    /// As [`Embedder::encode`], for a tenant. An embedder with a queue that tenants share implements it, and so does one that
-    /// forwards to another embedder; for any other all tenants are the same.
-    ///
-    /// # Errors
-    /// As [`Embedder::encode`].
     fn encode_for(
         &self,
-        _tenant: TenantId,
+        tenant: TenantId,
         texts: Vec<String>,
         heads: Heads,
-    ) -> BoxFuture<'_, Result<Vec<Embedding>, CallError>> {
-        self.encode(texts, heads)
+    ) -> BoxFuture<'_, Result<Vec<Embedding>, CallError>>;
+
+    /// As [`Embedder::encode_for`], for [`TenantId::LOCAL`].
+    ///
+    /// # Errors
+    /// As [`Embedder::encode_for`].
+    fn encode(&self, texts: Vec<String>, heads: Heads) -> BoxFuture<'_, Result<Vec<Embedding>, CallError>> {
+        self.encode_for(TenantId::LOCAL, texts, heads)
     }
 
     /// One vector for each text, in order.
     ///
     /// # Errors
-    /// As [`Embedder::encode`].
+    /// As [`Embedder::encode_for`].
     fn embed(&self, texts: Vec<String>) -> BoxFuture<'_, Result<Vec<Vec<f32>>, CallError>> {
         self.embed_for(TenantId::LOCAL, texts)
     }
@@ -175,7 +174,7 @@ pub trait Embedder: Send + Sync {
     /// As [`Embedder::embed`], for a tenant.
     ///
     /// # Errors
-    /// As [`Embedder::encode`].
+    /// As [`Embedder::encode_for`].
     fn embed_for(&self, tenant: TenantId, texts: Vec<String>) -> BoxFuture<'_, Result<Vec<Vec<f32>>, CallError>> {
         Box::pin(async move {
             let embeddings = self.encode_for(tenant, texts, Heads::Dense).await?;

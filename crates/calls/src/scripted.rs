@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::{
     Agent, BoxFuture, Call, CallError, Caller, Embedder, Embedding, Finish, Heads, ModelInfo, Piece, Reply, Scorer,
-    ScriptedScorer, TokenLogprob, Tokens, ToolCall, Usage,
+    ScriptedScorer, TenantId, TokenLogprob, Tokens, ToolCall, Usage,
 };
 
 /// Replays scripted answers by step name. Its tokens are words and single punctuation marks.
@@ -247,7 +247,12 @@ fn words(text: &str) -> Vec<Range<usize>> {
 pub struct ScriptedEmbedder;
 
 impl Embedder for ScriptedEmbedder {
-    fn encode(&self, texts: Vec<String>, _: Heads) -> BoxFuture<'_, Result<Vec<Embedding>, CallError>> {
+    fn encode_for(
+        &self,
+        _: TenantId,
+        texts: Vec<String>,
+        _: Heads,
+    ) -> BoxFuture<'_, Result<Vec<Embedding>, CallError>> {
         let embedding = |text: &String| Embedding { dense: letter_counts(text), sparse: None, colbert: None };
         Box::pin(async move { Ok(texts.iter().map(embedding).collect()) })
     }

@@ -102,10 +102,6 @@ impl Status for Engine {
 }
 
 impl Embedder for Engine {
-    fn encode(&self, texts: Vec<String>, heads: Heads) -> BoxFuture<'_, Result<Vec<Embedding>, CallError>> {
-        self.encode_for(TenantId::LOCAL, texts, heads)
-    }
-
     fn encode_for(
         &self,
         tenant: TenantId,

@@ -24,7 +24,7 @@ const RETRY_LIMIT: Duration = Duration::from_mins(10);
 /// What answers calls, and what embeds texts.
 pub struct Backend {
     /// The embedding model of this machine.
-    pub engine: LocalEmbedder,
+    pub embedder: LocalEmbedder,
     caller: Arc<dyn Caller>,
     /// This machine's engine, if it has the language models.
     local: Option<Engine>,
@@ -42,7 +42,7 @@ impl Backend {
         let Some(remote) = connect(endpoint, global)? else {
             let engine = loader::start(models, with_embedder, global)?;
             let caller = Arc::new(engine.clone());
-            return Ok(Backend { engine: LocalEmbedder(Some(engine.clone())), caller, local: Some(engine) });
+            return Ok(Backend { embedder: LocalEmbedder(Some(engine.clone())), caller, local: Some(engine) });
         };
         let load = || {
             let embedder = Some(loader::load_embedder(&models.embedder, models.quantise_embedder, global)?);
@@ -50,7 +50,7 @@ impl Backend {
             anyhow::Ok(Engine::start(models, Config::default())?)
         };
         let embedder = with_embedder.then(load).transpose()?;
-        Ok(Backend { engine: LocalEmbedder(embedder), caller: Arc::new(remote), local: None })
+        Ok(Backend { embedder: LocalEmbedder(embedder), caller: Arc::new(remote), local: None })
     }
 
     /// The caller that answers calls.
@@ -157,8 +157,8 @@ mod tests {
         let backend = Backend::start(&models, &endpoint, false, &global).unwrap();
         assert_eq!(backend.caller().models().model(Agent::Responder), "m");
         assert!(backend.preloaded(&models, &global).unwrap().is_none());
-        assert_eq!((backend.engine.dims(), backend.engine.name()), (0, "none"));
-        let refused = wait_for(backend.engine.embed(vec!["a lamp".into()])).unwrap_err();
+        assert_eq!((backend.embedder.dims(), backend.embedder.name()), (0, "none"));
+        let refused = wait_for(backend.embedder.embed(vec!["a lamp".into()])).unwrap_err();
         assert_eq!(refused.downcast_ref(), Some(&CallError::NoModel { what: "embedding".into() }));
         let missing = Backend::start(&models, &endpoint, true, &global).err().expect("there is no embedding model");
         assert!(format!("{missing:#}").contains("all-minilm-l6-v2"), "{missing:#}");

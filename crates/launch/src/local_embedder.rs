@@ -9,10 +9,6 @@ use engine::Engine;
 pub struct LocalEmbedder(pub(crate) Option<Engine>);
 
 impl Embedder for LocalEmbedder {
-    fn encode(&self, texts: Vec<String>, heads: Heads) -> BoxFuture<'_, Result<Vec<Embedding>, CallError>> {
-        self.encode_for(TenantId::LOCAL, texts, heads)
-    }
-
     fn encode_for(
         &self,
         tenant: TenantId,

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use calls::{
     BoxFuture, Call, CallError, Caller, Embedder, Embedding, Heads, ModelInfo, Reply, Scripted, ScriptedEmbedder,
-    Tokens,
+    TenantId, Tokens,
 };
 use tokio::task::yield_now;
 
@@ -69,11 +69,16 @@ impl<F: Fn(&Call) -> String + Send + Sync> Caller for Rules<F> {
 pub struct Embeds<F>(pub F);
 
 impl<F: Fn(&[String]) -> Result<(), CallError> + Send + Sync> Embedder for Embeds<F> {
-    fn encode(&self, texts: Vec<String>, heads: Heads) -> BoxFuture<'_, Result<Vec<Embedding>, CallError>> {
+    fn encode_for(
+        &self,
+        tenant: TenantId,
+        texts: Vec<String>,
+        heads: Heads,
+    ) -> BoxFuture<'_, Result<Vec<Embedding>, CallError>> {
         Box::pin(async move {
             yield_now().await;
             (self.0)(&texts)?;
-            ScriptedEmbedder.encode(texts, heads).await
+            ScriptedEmbedder.encode_for(tenant, texts, heads).await
         })
     }
 

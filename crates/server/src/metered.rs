@@ -143,10 +143,6 @@ fn with_latencies(on_text: OnText, metrics: Arc<Metrics>, tenant: TenantId, labe
 }
 
 impl Embedder for Metered<dyn Embedder> {
-    fn encode(&self, texts: Vec<String>, heads: Heads) -> BoxFuture<'_, Result<Vec<Embedding>, CallError>> {
-        self.encode_for(TenantId::LOCAL, texts, heads)
-    }
-
     fn encode_for(
         &self,
         tenant: TenantId,

@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 
 use calls::{
     Agent, BoxFuture, Call, CallError, Caller, Embedder, Embedding, Heads, Message, ModelInfo, Reply, ScoreRequest,
-    Scored, Scorer, Tokens, Usage, WorkflowId,
+    Scored, Scorer, TenantId, Tokens, Usage, WorkflowId,
 };
 
 use super::sampled::Sampled;
@@ -284,14 +284,15 @@ impl Scorer for Taped<'_> {
 
 impl Embedder for Taped<'_> {
     /// Vectors are on the tape; other heads of a model are not, and are not replayed.
-    fn encode(
+    fn encode_for(
         &self,
+        tenant: TenantId,
         texts: Vec<String>,
         heads: Heads,
     ) -> BoxFuture<'_, std::result::Result<Vec<Embedding>, CallError>> {
         Box::pin(async move {
             if let (Heads::All, Some(machine)) = (heads, self.machine) {
-                return machine.embedder.encode(texts, heads).await;
+                return machine.embedder.encode_for(tenant, texts, heads).await;
             }
             let vectors = self.vectors(texts).await?;
             Ok(vectors.into_iter().map(|dense| Embedding { dense, sparse: None, colbert: None }).collect())
@@ -321,7 +322,7 @@ mod tests {
     use std::pin::pin;
     use std::task::{Context, Poll, Waker};
 
-    use calls::{Priority, Prompt, Score, Scripted, ScriptedEmbedder, ScriptedScorer, Stability, TenantId};
+    use calls::{Priority, Prompt, Score, Scripted, ScriptedEmbedder, ScriptedScorer, Stability};
 
     use super::*;
 

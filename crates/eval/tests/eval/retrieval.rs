@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use calls::{BoxFuture, CallError, Embedder, Embedding, ScriptedEmbedder};
+use calls::{BoxFuture, CallError, Embedder, Embedding, ScriptedEmbedder, TenantId};
 use eval::retrieval::{Comparison, Rankings, Summary, Tool, rank};
 use eval::score::Found;
 use eval::{Collection, Dataset, Error, Passage, Query, Suite, Wanted};
@@ -192,7 +192,12 @@ fn what_stands_beside_a_hit_in_its_session_is_found_with_it() {
 struct Heads;
 
 impl Embedder for Heads {
-    fn encode(&self, texts: Vec<String>, _: calls::Heads) -> BoxFuture<'_, Result<Vec<Embedding>, CallError>> {
+    fn encode_for(
+        &self,
+        _: TenantId,
+        texts: Vec<String>,
+        _: calls::Heads,
+    ) -> BoxFuture<'_, Result<Vec<Embedding>, CallError>> {
         let embedding = |text: &String| {
             let letters: Vec<u8> = text.bytes().filter(u8::is_ascii_lowercase).map(|letter| letter - b'a').collect();
             let count = |id: u8| letters.iter().fold(0.0, |count, letter| count + f32::from(*letter == id));
