@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::{env, process};
 
-const KERNELS: [&str; 19] = [
+const KERNELS: [&str; 18] = [
     "activation/activation.cu",
     "attention/paged.cu",
     "attention/ragged.cu",
@@ -23,7 +23,6 @@ const KERNELS: [&str; 19] = [
     "norm/norm.cu",
     "rope/rope.cu",
     "sample/draw.cu",
-    "sample/sample.cu",
 ];
 const HEADERS: [&str; 5] =
     ["attention/tile.cuh", "cuda/common.cuh", "cuda/matrix.cuh", "matmul/quantised/product.cuh", "sample/row.cuh"];

@@ -5,7 +5,7 @@ use candle_core::{DType, Device};
 use kernels::attention::Heads;
 use kernels::cuda::device::device_info;
 use kernels::ops;
-use kernels::sample::TopKRequest;
+use kernels::sample::Draw;
 use models::{
     Activation, Decoder, DecoderSpec, Encoder, EncoderSpec, KvCache, KvPrecision, PAGE_TOKENS, Rope, Scaling,
 };
@@ -118,9 +118,9 @@ fn decoder(report: &mut Report, device: &Device, name: &str, spec: &DecoderSpec)
         let sequence = |i: usize| (tokens(i, CONTEXT + 1, spec.vocab), CONTEXT, pages(i * pages_each, CONTEXT + 1));
         let step = Sequences::new(&(0..batch).map(sequence).collect::<Vec<_>>());
         // As an answer needs it: with the choice of the token.
-        let wishes = vec![TopKRequest { mask: None, wanted: 1 }; batch];
+        let draws: Vec<(usize, Draw<'_>)> = (0..batch).map(|row| (row, Draw::GREEDY)).collect();
         let took = seconds(device, 20, || {
-            ops::top_k(&step.run(&network, &cache)?, &wishes)?;
+            ops::draw(&step.run(&network, &cache)?, &draws)?;
             Ok(())
         })?;
         let rate = batch as f64 / took;

@@ -269,6 +269,5 @@ fn source(module: Module) -> (&'static str, &'static str) {
         Module::Ragged => ptx!("ragged"),
         Module::Rope => ptx!("rope"),
         Module::Rows => ptx!("rows"),
-        Module::Sample => ptx!("sample"),
     }
 }

@@ -253,7 +253,6 @@ namespace rows {
 #include "../matmul/rows.cu"
 }
 namespace sample {
-#include "../sample/sample.cu"
 #include "../sample/draw.cu"
 }
 
@@ -291,7 +290,7 @@ static const struct { const char* name; void (*run)(void**); } KERNELS[] = {
     ENTRY(ragged, ragged_f32_32) ENTRY(ragged, ragged_f32_64) ENTRY(ragged, ragged_f32_128)
     ENTRY(ragged, ragged_bf16_32) ENTRY(ragged, ragged_bf16_64) ENTRY(ragged, ragged_bf16_128)
     ENTRY(embedding, pool_unit) ENTRY(embedding, unit_rows) ENTRY(embedding, sparse_max)
-    ENTRY(sample, top_k) ENTRY(sample, draw)
+    ENTRY(sample, draw)
 };
 
 // Runs a kernel; 1 if there is none of that name.

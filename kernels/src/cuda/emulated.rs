@@ -11,14 +11,14 @@ use candle_core::DType;
 use half::{bf16, f16};
 
 use super::blocks::Layout;
-use super::launch::{self, After, Angles, Argument, Blocks, Found, Launch, Parts, Typed};
+use super::launch::{self, After, Angles, Argument, Blocks, Launch, Parts, Typed};
 use super::plan::{Cut, Plan, strips};
 use crate::attention::{Heads, KEYS, PagedSequence, Pages, PagesMut, paged, ragged};
 use crate::cpu::Isa;
 use crate::embedding::{self, Pool};
 use crate::matmul::Format;
 use crate::rope::{Placement, RopeTable, rotate_queries, store_keys_values};
-use crate::sample::{self, Adjustment, Draw, Drawn, Penalties, TopKRequest};
+use crate::sample::{self, Adjustment, Draw, Drawn, Penalties};
 use crate::{activation, norm};
 
 #[link(name = "dl")]
@@ -441,36 +441,6 @@ fn texts_are_represented_as_by_the_reference() {
     let out = nans(50);
     run(&launch::sparse_max(at(&weights), at(&ids), at(&words), 3, 46, at(&out)));
     check("sparse_max", &out, &embedding::sparse_max(&weights, &ids, &texts), 0.0);
-}
-
-#[test]
-fn the_most_likely_tokens_are_those_of_the_reference() {
-    let vocabulary = 3000;
-    let mut logits = noises(1, 5 * vocabulary);
-    // Many equal logits, of which some are wanted; a row that is no numbers; a row that allows nothing.
-    logits[vocabulary..2 * vocabulary].iter_mut().for_each(|logit| *logit = logit.round());
-    logits[3 * vocabulary + 1234] = f32::NAN;
-    let masks: Vec<u32> = (0..2 * vocabulary.div_ceil(32))
-        .map(|word| if word < vocabulary.div_ceil(32) { 0x1111_0000 } else { 0 })
-        .collect();
-    let mask = |index: usize| &masks[index * vocabulary.div_ceil(32)..][..vocabulary.div_ceil(32)];
-    let requests = [(Some(0), 64), (None, 50), (None, 1), (None, 3), (Some(1), 2)];
-    let words: Vec<u32> =
-        requests.iter().flat_map(|(mask, wanted)| [mask.unwrap_or(u32::MAX), *wanted as u32]).collect();
-    let (ids, values, count) = (vec![u32::MAX; 5 * sample::MAX_TOP_K], nans(5 * sample::MAX_TOP_K), vec![7777u32; 5]);
-    let found = Found { ids: at(&ids), values: at(&values), count: at(&count) };
-    if !run(&launch::top_k(at(&logits), at(&masks), at(&words), 5, vocabulary, found)) {
-        return;
-    }
-    for (row, (index, wanted)) in requests.into_iter().enumerate() {
-        let request = TopKRequest { mask: index.map(|index| mask(index as usize)), wanted };
-        let want = sample::top_k(&logits[row * vocabulary..][..vocabulary], request);
-        let got = (count[row] != u32::MAX).then(|| {
-            let at = row * sample::MAX_TOP_K..row * sample::MAX_TOP_K + count[row] as usize;
-            ids[at.clone()].iter().copied().zip(values[at].iter().copied()).collect::<Vec<_>>()
-        });
-        assert_eq!(got, want, "row {row}");
-    }
 }
 
 #[test]

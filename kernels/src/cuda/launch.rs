@@ -21,7 +21,6 @@ pub(crate) enum Module {
     Ragged,
     Rope,
     Rows,
-    Sample,
 }
 
 /// An argument of a kernel.
@@ -343,20 +342,6 @@ pub(crate) fn unit_rows(x: u64, out: u64, rows: usize, width: usize) -> Launch {
 pub(crate) fn sparse_max(weights: u64, ids: u64, texts: u64, count: usize, longest: usize, out: u64) -> Launch {
     let grid = (longest.div_ceil(THREADS), count);
     launch(Module::Embedding, "sparse_max".into(), grid, THREADS, arguments![weights, ids, texts, out])
-}
-
-/// Where the top_k tokens go.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Found {
-    pub ids: u64,
-    pub values: u64,
-    pub count: u64,
-}
-
-/// `requests: [rows, 2]`, mask and wanted tokens of each.
-pub(crate) fn top_k(logits: u64, masks: u64, requests: u64, rows: usize, vocabulary: usize, found: Found) -> Launch {
-    let arguments = arguments![logits, masks, requests, vocabulary, found.ids, found.values, found.count];
-    launch(Module::Sample, "top_k".into(), (rows, 1), 1024, arguments)
 }
 
 /// Tokens that a vocabulary may have to be drawn from: draw.cu's groups.

@@ -6,12 +6,12 @@ use std::ops::Range;
 use candle_core::{CudaDevice, DType, Result, Tensor, bail};
 
 use super::device::{hold, hold_as, output, processors, run};
-use super::launch::{self, Angles, Found, Launch, Parts, Typed};
+use super::launch::{self, Angles, Launch, Parts, Typed};
 use super::plan::{Cut, Plan, WIDE_ROWS, strips};
 use crate::attention::{Heads, KEYS, PagedSequence};
 use crate::embedding::Pool;
 use crate::rope::RopeTable;
-use crate::sample::{Draw, Drawn, MAX_TOP_K, TopK, TopKRequest};
+use crate::sample::{Draw, Drawn};
 
 fn cuda_device(tensor: &Tensor) -> Result<CudaDevice> {
     tensor.device().as_cuda_device().cloned()
@@ -291,34 +291,6 @@ pub(crate) fn sparse_max(weights: &Tensor, ids: &[u32], texts: &[Range<usize>]) 
     let (weights, ids, words) = (weights.values.at, held_ids.values.at, words.values.at);
     run(&device, &launch::sparse_max(weights, ids, words, texts.len(), longest, out.at))?;
     Ok(tensor)
-}
-
-pub(crate) fn top_k(logits: &Tensor, requests: &[TopKRequest<'_>]) -> Result<Vec<Option<TopK>>> {
-    let (device, (rows, vocabulary)) = (cuda_device(logits)?, rows_and_width(logits)?);
-    let (mut masks, mut words) = (Vec::new(), Vec::new());
-    for request in requests {
-        let mask = request.mask.map(|mask| {
-            masks.extend(mask.iter().copied().chain(std::iter::repeat(0)).take(vocabulary.div_ceil(32)));
-            (masks.len() / vocabulary.div_ceil(32) - 1) as u32
-        });
-        words.extend([mask.unwrap_or(u32::MAX), request.wanted as u32]);
-    }
-    if masks.is_empty() {
-        masks.push(0);
-    }
-    let (masks, words) = (Tensor::new(masks, logits.device())?, Tensor::new(words, logits.device())?);
-    let (logits, masks, words) = (hold_as(logits, DType::F32)?, hold(&masks)?, hold(&words)?);
-    let (ids, ids_at) = output(&device, (rows, MAX_TOP_K), DType::U32)?;
-    let (values, values_at) = output(&device, (rows, MAX_TOP_K), DType::F32)?;
-    let (counts, counts_at) = output(&device, rows, DType::U32)?;
-    let found = Found { ids: ids_at.at, values: values_at.at, count: counts_at.at };
-    run(&device, &launch::top_k(logits.values.at, masks.values.at, words.values.at, rows, vocabulary, found))?;
-    let counts = counts.to_vec1::<u32>()?;
-    let tokens = ids.to_vec2::<u32>()?.into_iter().zip(values.to_vec2::<f32>()?);
-    let row = |(count, (ids, values)): (u32, (Vec<u32>, Vec<f32>))| {
-        (count != u32::MAX).then(|| ids.into_iter().zip(values).take(count as usize).collect())
-    };
-    Ok(counts.into_iter().zip(tokens).map(row).collect())
 }
 
 /// Draws from rows of logits, which adjustments change; each request names its row.

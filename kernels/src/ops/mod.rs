@@ -18,4 +18,4 @@ pub use attention::{paged_attention, ragged_attention, rotate_and_store};
 pub use norm::{add_layer_norm, add_rms_norm, layer_norm, norm_heads, rms_norm};
 pub use product::{add_low_rank, matmul, matmul_some};
 pub use rows::{add, pick_rows, pool_unit, sparse_max, unit_rows};
-pub use sampling::{draw, top_k};
+pub use sampling::draw;

@@ -2,11 +2,10 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use super::storage::on_host;
 use crate::cpu::active_isa;
 #[cfg(feature = "cuda")]
 use crate::cuda::tensors as cuda;
-use crate::sample::{self, Draw, Drawn, TopK, TopKRequest};
+use crate::sample::{self, Draw, Drawn};
 use candle_core::{CpuStorage, InplaceOp1, Layout, Result, Tensor, bail};
 
 /// Draws a token from rows of `logits: [R, V]`, each request from the row that it names; rows ascend. Changes those rows on
@@ -45,15 +44,4 @@ impl InplaceOp1 for DrawRows<'_> {
         *self.drawn.lock().unwrap_or_else(PoisonError::into_inner) = drawn;
         Ok(())
     }
-}
-
-/// The most likely tokens of each row of `logits: [R, V]`; `None` for a row with NaN.
-pub fn top_k(logits: &Tensor, requests: &[TopKRequest<'_>]) -> Result<Vec<Option<TopK>>> {
-    #[cfg(feature = "cuda")]
-    if logits.device().is_cuda() {
-        return cuda::top_k(logits, requests);
-    }
-    let width = logits.dim(1)?;
-    let (storage, layout) = logits.storage_and_layout();
-    Ok(sample::top_k_rows(on_host(&storage, layout)?, width, requests))
 }

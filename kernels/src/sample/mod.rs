@@ -31,10 +31,8 @@ pub mod random;
 pub mod reference;
 mod row;
 mod scan;
-mod top_k;
 
 pub use draw::{Adjustment, Draw, Drawn, Penalties};
-pub use top_k::{MAX_TOP_K, TopK, TopKRequest, top_k, top_k_rows};
 
 use crate::cpu::{Isa, active_isa};
 use crate::pool::{Disjoint, parallel_for, threads};

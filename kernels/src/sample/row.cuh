@@ -1,8 +1,8 @@
-// What the kernels of sampling share: a row of logits under a mask, visited by a block of threads, and its largest values.
+// A row of logits under a mask, visited by a block of threads, and its largest values.
 #pragma once
 #include "../cuda/common.cuh"
 
-const uint32_t NO_MASK = 0xffffffff, NOT_NUMBERS = 0xffffffff, MAX_TOP_K = 64;
+const uint32_t NO_MASK = 0xffffffff, NOT_NUMBERS = 0xffffffff;
 // Logits that a thread asks for before it looks at the first of them.
 const int AT_ONCE = 8;
 
