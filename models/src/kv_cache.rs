@@ -146,10 +146,10 @@ impl KvCache {
             // A copy from a GPU is of the whole storage that a view is a part of.
             let values = layer.narrow(0, page, 1)?.force_contiguous()?.flatten_all()?;
             match layer.dtype() {
-                DType::F16 => out.extend(values.to_vec1::<f16>()?.iter().flat_map(|x| x.to_le_bytes())),
+                DType::F16 => append(out, &values.to_vec1::<f16>()?, f16::to_le_bytes),
+                DType::BF16 => append(out, &values.to_vec1::<bf16>()?, bf16::to_le_bytes),
                 DType::U8 => out.extend(values.to_vec1::<u8>()?),
-                DType::BF16 => out.extend(values.to_vec1::<bf16>()?.iter().flat_map(|x| x.to_le_bytes())),
-                _ => out.extend(values.to_vec1::<f32>()?.iter().flat_map(|x| x.to_le_bytes())),
+                _ => append(out, &values.to_vec1::<f32>()?, f32::to_le_bytes),
             }
         }
         Ok(())
@@ -171,5 +171,57 @@ impl KvCache {
     /// Bytes of one page over all layers.
     pub fn page_bytes(spec: &DecoderSpec, precision: KvPrecision) -> usize {
         spec.layers * precision.page_len(spec) * precision.dtype().size_in_bytes()
+    }
+}
+
+/// Appends the bytes of values. Each is written to a known place: pushing byte by byte is many times as slow.
+fn append<T: Copy, const N: usize>(out: &mut Vec<u8>, values: &[T], to_bytes: impl Fn(T) -> [u8; N]) {
+    let start = out.len();
+    out.resize(start + N * values.len(), 0);
+    let (places, _) = out[start..].as_chunks_mut::<N>();
+    places.iter_mut().zip(values).for_each(|(place, value)| *place = to_bytes(*value));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Layers of two pages, the second of which has these values.
+    fn cache<T: candle_core::WithDType>(first: T, values: &[T]) -> KvCache {
+        let all = [&vec![first; values.len()][..], values].concat();
+        let layer = || Tensor::from_slice(&all, (2, values.len()), &Device::Cpu).unwrap();
+        KvCache { layers: vec![layer(), layer()] }
+    }
+
+    /// The second page as bytes, behind one that is there already, and again after it was written to the first page.
+    fn bytes_of(cache: &KvCache) -> Vec<u8> {
+        let mut bytes = vec![7];
+        cache.read_page(1, &mut bytes).unwrap();
+        assert_eq!(bytes.remove(0), 7);
+        cache.write_page(0, &bytes).unwrap();
+        let mut again = Vec::new();
+        cache.read_page(0, &mut again).unwrap();
+        assert!(again == bytes, "a page that was written has other bytes");
+        bytes
+    }
+
+    #[test]
+    fn the_bytes_of_a_page_are_the_bits_of_its_values() {
+        let halves: Vec<u16> = (0..=u16::MAX).collect();
+        let want: Vec<u8> = halves.iter().flat_map(|bits| bits.to_le_bytes()).collect();
+        let twice = [&want[..], &want].concat();
+        let values: Vec<f16> = halves.iter().copied().map(f16::from_bits).collect();
+        assert!(bytes_of(&cache(f16::ONE, &values)) == twice, "f16");
+        let values: Vec<bf16> = halves.iter().copied().map(bf16::from_bits).collect();
+        assert!(bytes_of(&cache(bf16::ONE, &values)) == twice, "bf16");
+
+        // Infinity and NaN among them.
+        let bits: Vec<u32> = halves.iter().map(|high| u32::from(*high) << 16 | 0x1234).collect();
+        let want: Vec<u8> = bits.iter().flat_map(|bits| bits.to_le_bytes()).collect();
+        let values: Vec<f32> = bits.into_iter().map(f32::from_bits).collect();
+        assert!(bytes_of(&cache(1.0f32, &values)) == [&want[..], &want].concat(), "f32");
+
+        let values: Vec<u8> = (0..=u8::MAX).collect();
+        assert!(bytes_of(&cache(1u8, &values)) == [&values[..], &values].concat(), "q8_0");
     }
 }
