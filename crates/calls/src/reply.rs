@@ -92,6 +92,9 @@ pub struct Reply {
     pub finish: Finish,
     /// The stop string that ended the reply, if one did.
     pub stopped_by: Option<String>,
+    /// The number of the token that the model drew to end the reply, where that is known; `None` if a limit, a stop string or
+    /// the end of the output format ended it.
+    pub end_token: Option<u32>,
     pub usage: Usage,
     /// Where the prompt left the nearest cached one; `None` if all of its segments were there.
     pub diverged: Option<Divergence>,

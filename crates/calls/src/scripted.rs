@@ -157,6 +157,7 @@ impl Scripted {
             tool_calls,
             finish,
             stopped_by: stop.map(|(_, stop)| stop.clone()),
+            end_token: None,
             usage,
             diverged: None,
             logprobs,

@@ -52,6 +52,13 @@ impl FormatJob {
         generation.took = started.elapsed();
         Advanced { id, generation, advance }
     }
+
+    /// The same; `None` if the caller no longer awaits the reply. The message that cancels it tells the engine's thread.
+    fn run_if_awaited(self) -> Option<Advanced> {
+        let is_awaited = |generation: &Generation| !generation.is_abandoned();
+        let advanced = is_awaited(&self.generation).then(|| self.run());
+        advanced.filter(|advanced| is_awaited(&advanced.generation))
+    }
 }
 
 /// The threads, and the replies on their way back to the engine's thread. They end when this is dropped.
@@ -118,8 +125,10 @@ fn start(threads: usize, done: &Sender<(usize, Advanced)>) -> io::Result<Sender<
         let next = move || jobs.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let run = move || {
             while let Ok((model, job)) = next() {
-                // The engine has stopped if nothing receives it.
-                let _ = done.send((model, job.run()));
+                if let Some(advanced) = job.run_if_awaited() {
+                    // The engine has stopped if nothing receives it.
+                    let _ = done.send((model, advanced));
+                }
             }
         };
         thread::Builder::new().name("format".into()).spawn(run)?;

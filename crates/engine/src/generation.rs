@@ -66,6 +66,8 @@ pub(crate) struct Generation {
     /// True once the output is looping.
     loops: bool,
     thought: Option<Thought>,
+    /// The token that was drawn to end the reply.
+    end_token: Option<u32>,
     prepared: Option<Prepared>,
 }
 
@@ -97,6 +99,7 @@ impl Generation {
             repetition: submission.repetition,
             loops: false,
             thought: submission.thought,
+            end_token: None,
             prepared: None,
         }
     }
@@ -167,7 +170,9 @@ impl Generation {
             self.next_constrained(&mut logits, vocabulary)?
         } else {
             let token = self.draw(&mut logits, &[], vocabulary)?;
-            (!vocabulary.eos.contains(&token)).then_some(token)
+            let is_end = vocabulary.eos.contains(&token);
+            self.end_token = is_end.then_some(token);
+            (!is_end).then_some(token)
         };
         let Some(token) = token else { return Ok(Next::End(self.finish_reason())) };
         if let (Some(row), Some(logits)) = (row, unchanged) {
@@ -290,6 +295,7 @@ impl Generation {
                 };
                 let Some(grammar) = &mut self.grammar else { return Ok(Some(token)) };
                 if grammar.is_end(token) {
+                    self.end_token = Some(token);
                     return Ok(None);
                 }
                 if left == 0 {
@@ -333,8 +339,20 @@ impl Generation {
         let finish = if stopped_by.is_some() { Finish::Stop } else { finish };
         let (logprobs, rendered, model) = (self.logprobs, self.rendered.text.clone(), model.to_owned());
         let thought = self.thought.map(Thought::finish);
-        let tool_calls = Vec::new();
-        let reply = Reply { text, thought, tool_calls, finish, stopped_by, usage, diverged, logprobs, rendered, model };
+        let (tool_calls, end_token) = (Vec::new(), self.end_token.filter(|_| stopped_by.is_none()));
+        let reply = Reply {
+            text,
+            thought,
+            tool_calls,
+            finish,
+            stopped_by,
+            end_token,
+            usage,
+            diverged,
+            logprobs,
+            rendered,
+            model,
+        };
         // The send fails only if the caller no longer awaits the reply.
         let _ = self.reply.send(Ok(reply));
     }

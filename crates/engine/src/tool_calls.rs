@@ -143,7 +143,8 @@ impl Steps<'_> {
         self.written.said(&reply.text);
         self.written.syntax(&syntax.close);
         let (arguments, is_cut) = (reply.text.clone(), reply.finish.is_cut());
-        self.add(Reply { text: String::new(), ..reply });
+        // What ended the arguments does not end the reply.
+        self.add(Reply { text: String::new(), end_token: None, ..reply });
         if let Some(reply) = &mut self.reply {
             let id = format!("call-{}", reply.tool_calls.len());
             reply.tool_calls.push(ToolCall { id, name: tool.name.clone(), arguments });
@@ -197,7 +198,7 @@ impl Steps<'_> {
         if least > left
             && let Some(reply) = &mut self.reply
         {
-            reply.finish = Finish::Length;
+            (reply.finish, reply.end_token) = (Finish::Length, None);
             return Ok(None);
         }
         let mut call = Call { output_format, logprobs: None, on_text: None, ..self.call.clone() };
@@ -236,7 +237,7 @@ impl Steps<'_> {
         };
         reply.text.push_str(&next.text);
         reply.logprobs.extend(next.logprobs);
-        (reply.finish, reply.stopped_by) = (next.finish, next.stopped_by);
+        (reply.finish, reply.stopped_by, reply.end_token) = (next.finish, next.stopped_by, next.end_token);
         reply.usage.calls += next.usage.calls;
         reply.usage.output_tokens += next.usage.output_tokens;
         reply.usage.seconds += next.usage.seconds;

@@ -76,11 +76,11 @@ fn call(random: &mut Random, letters: &[u32]) -> Call {
 }
 
 /// What a reply is, apart from time and caches.
-type Essence = (String, Option<String>, Finish, Option<String>, usize, Vec<TokenLogprob>);
+type Essence = (String, Option<String>, Finish, Option<String>, usize, Vec<TokenLogprob>, Option<u32>);
 
 fn essence(reply: Reply) -> Essence {
-    let Reply { text, thought, finish, stopped_by, usage, logprobs, .. } = reply;
-    (text, thought, finish, stopped_by, usage.output_tokens, logprobs)
+    let Reply { text, thought, finish, stopped_by, end_token, usage, logprobs, .. } = reply;
+    (text, thought, finish, stopped_by, usage.output_tokens, logprobs, end_token)
 }
 
 /// The reply to a call, checked against its stream.

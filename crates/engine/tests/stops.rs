@@ -1,11 +1,11 @@
-//! Where replies end: stop strings, limits and what is streamed of them. Every byte is a token, and biases choose the bytes.
+//! Where replies end: stop strings, limits, end tokens, and what is streamed. Every byte is a token, and biases choose the bytes.
 
 mod tiny;
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use calls::{Call, CallError, Caller, Finish, OnText, Reply, Sampling};
+use calls::{Call, CallError, Caller, Finish, Limits, OnText, OutputFormat, Reply, Sampling};
 use engine::{Config, Engine};
 use models::Tokenizer;
 use tiny::{ask, model, run, start};
@@ -61,4 +61,28 @@ fn a_caller_that_panics_at_the_last_piece_ends_its_own_request() {
     let broken = run(engine.call(Call { on_text, stop: vec!["b!".into()], ..writes(b"xab") })).unwrap_err();
     assert!(matches!(&broken, CallError::Failed { reason, .. } if reason.contains("the reader fell over")), "{broken}");
     assert_eq!(run(engine.call(writes(b"xab"))).unwrap().text, "xab");
+}
+
+#[test]
+fn a_reply_names_the_token_that_was_drawn_to_end_it() {
+    let engine = engine("end-tokens");
+    // `<|endoftext|>` and `<|im_end|>`.
+    for end in [256, 258] {
+        let call = writes(b"xa");
+        let (mut sampling, limits) = (call.sampling.clone(), Limits { max_output_tokens: 9, ..call.limits });
+        sampling.logit_bias.insert(end, 4000.0);
+        let reply = run(engine.call(Call { sampling, limits, ..call })).unwrap();
+        assert_eq!((&*reply.text, reply.finish, reply.end_token), ("xa", Finish::Stop, Some(end)));
+    }
+    assert_eq!(reply(&engine, b"xa", &[]).end_token, None, "the limit ended it");
+    assert_eq!(reply(&engine, b"xab", &["b"]).end_token, None, "a stop string ended it");
+    let choice = |options: &[&str]| {
+        let output_format = OutputFormat::Choice(options.iter().map(ToString::to_string).collect());
+        let sampling = Sampling { logit_bias: [(258, 5000.0)].into(), ..Sampling::GREEDY };
+        let reply = run(engine.call(Call { output_format, sampling, ..ask("Choose.", 20) })).unwrap();
+        assert_eq!((&*reply.text, reply.finish), ("yes", Finish::Stop));
+        reply.end_token
+    };
+    assert_eq!(choice(&["yes"]), None, "its format was complete");
+    assert_eq!(choice(&["yes", "yes and no"]), Some(258), "its format allowed more");
 }

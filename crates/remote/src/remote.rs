@@ -155,6 +155,7 @@ impl Shared {
             tool_calls,
             finish: finish(output_format, at_limit, loops),
             stopped_by: None,
+            end_token: None,
             usage,
             diverged: None,
             logprobs: Vec::new(),

@@ -38,7 +38,7 @@ pub struct Tasks {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sample {
     pub text: String,
-    /// Its tokens, with the one that ended it.
+    /// Its tokens, with the one that was drawn to end it.
     pub tokens: Vec<u32>,
     /// It ended by itself; otherwise it has no reward.
     pub is_whole: bool,

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use calls::{Agent, Finish};
+use calls::Agent;
 use portable::Lora;
 use serde::Deserialize;
 
@@ -22,11 +22,11 @@ use crate::policy::{Policy, SampledBy, Update, advantages};
 struct Line {
     prompt_text: String,
     completion_ids: Vec<u32>,
+    completion_end: Option<u32>,
     role: Agent,
     method: String,
     case: String,
     question: Option<String>,
-    finish: Finish,
     reward: f32,
     advantage: f32,
 }
@@ -37,7 +37,7 @@ pub struct Rollouts {
     pub examples: Vec<Example>,
     /// Mean reward of all calls of the agent, those without advantage included.
     pub reward: f32,
-    /// Calls from which nothing is learnt: all of their group have the same reward.
+    /// Calls from which nothing is learnt: all of their group have the same reward, or their reply has no token.
     pub equal: usize,
     /// Calls that are longer than the longest sequence.
     pub too_long: usize,
@@ -95,7 +95,8 @@ impl Reader<'_> {
         }
         let all = lines.len();
         let weighted = lines.into_iter().zip(weights).map(|((_, example), weight)| Example { weight, ..example });
-        let examples: Vec<Example> = weighted.filter(|example| example.weight != 0.0).collect();
+        let examples: Vec<Example> =
+            weighted.filter(|example| example.weight != 0.0 && !example.answer.is_empty()).collect();
         if examples.is_empty() {
             let path = paths.first().cloned().unwrap_or_default();
             let reason = format!("no calls of the {agent} with different rewards ({all} calls, {too_long} too long)");
@@ -109,11 +110,9 @@ impl Reader<'_> {
         let mut tokens = self.tokenizer.encode_prompt(&line.prompt_text, &[]).map_err(|error| error.to_string())?;
         let from = tokens.len();
         tokens.extend(&line.completion_ids);
-        if line.finish == Finish::Stop {
-            tokens.push(self.turn_end().map_err(|error| error.to_string())?);
-        }
-        if from == 0 || from == tokens.len() {
-            return Err("prompt or reply is empty".into());
+        tokens.extend(line.completion_end);
+        if from == 0 {
+            return Err("the prompt is empty".into());
         }
         Ok(Example { answer: from..tokens.len(), tokens, weight: 0.0 })
     }

@@ -24,8 +24,6 @@ pub struct EngineSampler {
     pub temperature: f32,
     /// Tokens of a reply at most.
     pub reply_tokens: usize,
-    /// The token that ends a reply.
-    pub turn_end: u32,
     /// The time in the prompts.
     pub time: LocalTime,
 }
@@ -36,16 +34,14 @@ impl EngineSampler {
         let call = Call::new(Agent::Responder, STEP, task.prompt.clone(), self.reply_tokens);
         Call { sampling, logprobs: Some(0), ..call }
     }
+}
 
-    fn sample_of(&self, reply: &Reply) -> Result<Sample> {
-        let is_whole = reply.finish == Finish::Stop;
-        let ids: Option<Vec<u32>> = reply.logprobs.iter().map(|token| token.id).collect();
-        let mut tokens = ids.ok_or_else(|| TrainError::Rollout("a reply has no token ids".into()))?;
-        if is_whole {
-            tokens.push(self.turn_end);
-        }
-        Ok(Sample { text: reply.text.clone(), tokens, is_whole })
-    }
+/// A reply with the token that was drawn to end it.
+fn sample_of(reply: &Reply) -> Result<Sample> {
+    let ids: Option<Vec<u32>> = reply.logprobs.iter().map(|token| token.id).collect();
+    let mut tokens = ids.ok_or_else(|| TrainError::Rollout("a reply has no token ids".into()))?;
+    tokens.extend(reply.end_token);
+    Ok(Sample { text: reply.text.clone(), tokens, is_whole: reply.finish == Finish::Stop })
 }
 
 impl Sampler for EngineSampler {
@@ -71,11 +67,8 @@ impl Sampler for EngineSampler {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
         let runtime = runtime.map_err(|error| failed(&error))?;
         let replies = runtime.block_on(try_join_all(calls.into_iter().map(|call| engine.call(call))));
-        let samples: Vec<Sample> = replies
-            .map_err(|error| failed(&error))?
-            .iter()
-            .map(|reply| self.sample_of(reply))
-            .collect::<Result<_>>()?;
+        let replies = replies.map_err(|error| failed(&error))?;
+        let samples: Vec<Sample> = replies.iter().map(sample_of).collect::<Result<_>>()?;
         Ok(samples.chunks(count).map(<[Sample]>::to_vec).collect())
     }
 }

@@ -1,6 +1,6 @@
 //! Reinforcement on a tiny network with random weights: rewards rise, and rollouts of files are compared with each other.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -71,9 +71,8 @@ impl Tiny {
     }
 
     fn engine(&self) -> EngineSampler {
-        let turn_end = self.reader().turn_end().unwrap();
         let model = self.folder.path().to_owned();
-        EngineSampler { model, temperature: 1.0, reply_tokens: REPLY_TOKENS, turn_end, time: LocalTime::now() }
+        EngineSampler { model, temperature: 1.0, reply_tokens: REPLY_TOKENS, time: LocalTime::now() }
     }
 }
 
@@ -170,9 +169,30 @@ fn replies_of_the_engine_are_what_the_trainer_scores() {
     assert_ne!(first, tiny.engine().sample(lora.adapter().unwrap(), &both, 3, 8).unwrap());
     assert_eq!(first.iter().map(Vec::len).collect::<Vec<_>>(), [3, 3]);
     for sample in first.iter().flatten() {
-        let ends = sample.tokens.ends_with(&[tiny.engine().turn_end]);
+        let ends = sample.tokens.last().is_some_and(|token| tiny.checkpoint.eos.contains(token));
         assert_eq!((ends, sample.tokens.len() <= REPLY_TOKENS + usize::from(ends)), (sample.is_whole, true));
     }
+}
+
+#[test]
+fn a_reply_ends_with_the_token_that_was_drawn() {
+    let tiny = tiny();
+    let tasks = tiny.tasks("pizza");
+    // The engine reads that each fourth byte ends a reply.
+    let path = tiny.folder.path().join("config.json");
+    let mut config: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    config["eos_token_id"] = (0..256).step_by(4).collect();
+    fs::write(&path, config.to_string()).unwrap();
+    let is_end = |token: &u32| token.is_multiple_of(4) || tiny.checkpoint.eos.contains(token);
+    let lora = Lora::new(tiny.network.spec(), settings(), &Device::Cpu, || 0.3).unwrap();
+    let samples = tiny.engine().sample(lora.adapter().unwrap(), &[&tasks.tasks[0]], 32, 7).unwrap().remove(0);
+    let mut ends = HashSet::new();
+    for Sample { tokens, is_whole, .. } in &samples {
+        let (last, before) = tokens.split_last().unwrap();
+        assert!(!before.iter().any(is_end) && is_end(last) == *is_whole, "{tokens:?}");
+        ends.extend(is_whole.then_some(*last));
+    }
+    assert!(ends.len() > 2, "{ends:?}");
 }
 
 #[test]
@@ -251,10 +271,14 @@ fn replies_that_were_better_become_more_probable() {
 #[test]
 fn rollouts_of_several_files_are_compared_and_those_of_one_have_the_baseline_of_the_agent() {
     let tiny = tiny();
-    let line = |agent: &str, question: Option<&str>, ids: [u32; 2], reward: f32, advantage: f32| {
-        json!({ "prompt_text": "<|im_start|>user\nHm.<|im_end|>\n", "completion_ids": ids, "role": agent, "method": "gam",
-                "case": "a", "question": question, "finish": "stop", "reward": reward, "advantage": advantage })
+    let of = |agent: &str, question: Option<&str>, ids: &[u32], end: Option<u32>, reward: f32, advantage: f32| {
+        json!({ "prompt_text": "<|im_start|>user\nHm.<|im_end|>\n", "completion_ids": ids, "completion_end": end,
+                "role": agent, "method": "gam", "case": "a", "question": question, "finish": "stop", "reward": reward,
+                "advantage": advantage })
         .to_string()
+    };
+    let line = |agent: &str, question: Option<&str>, ids: [u32; 2], reward: f32, advantage: f32| {
+        of(agent, question, &ids, Some(70), reward, advantage)
     };
     let write = |name: &str, lines: &[String]| {
         let path = tiny.folder.path().join(name);
@@ -279,7 +303,18 @@ fn rollouts_of_several_files_are_compared_and_those_of_one_have_the_baseline_of_
         both.examples.iter().map(|example| (example.tokens[example.answer.start], example.weight)).collect();
     assert_eq!((both.equal, both.too_long, both.reward), (2, 0, 0.375));
     assert!(weights.len() == 2 && (weights[&65] - 0.707).abs() < 1e-3 && (weights[&68] + 0.707).abs() < 1e-3);
-    assert_eq!(both.examples[0].tokens.last(), Some(&reader.turn_end().unwrap()));
+    assert_eq!(both.examples[0].tokens.last(), Some(&70), "the token that was drawn to end the reply");
+    let closed = write(
+        "closed.jsonl",
+        &[
+            of("researcher", Some("1"), &[65, 66], None, 1.0, 0.5),
+            of("researcher", Some("2"), &[], Some(70), 1.0, 0.5),
+            of("researcher", Some("3"), &[], None, 0.0, -1.0),
+        ],
+    );
+    let closed = reader.rollouts(&[closed], Agent::Researcher).unwrap();
+    let replies: Vec<&[u32]> = closed.examples.iter().map(|example| &example.tokens[example.answer.clone()]).collect();
+    assert_eq!((replies, closed.equal), (vec![&[65, 66][..], &[70]], 1), "only what was drawn is learnt");
     let one = reader.rollouts(std::slice::from_ref(&first), Agent::Researcher).unwrap();
     assert_eq!(one.examples.iter().map(|example| example.weight).collect::<Vec<_>>(), [0.5, -0.25]);
     let error = reader.rollouts(&[first], Agent::Judge).unwrap_err();

@@ -1,6 +1,7 @@
 use std::path::Path;
+use std::sync::mpsc::RecvTimeoutError;
 
-use calls::{Agent, Call, CallError, Finish, OutputFormat, Prompt, Reply, Sampling, Stability, TokenLogprob};
+use calls::{Agent, Call, CallError, Finish, OnText, OutputFormat, Prompt, Reply, Sampling, Stability, TokenLogprob};
 use models::LanguageModel;
 use scheduler::Namespace;
 use test_support::fuzz;
@@ -115,4 +116,25 @@ fn a_cancelled_reply_that_comes_back_is_dropped() {
     assert!(runner.is_idle());
     runner.take_back(job.run());
     assert!(runner.is_idle() && receiver.try_recv().is_err());
+}
+
+#[test]
+fn a_cancelled_reply_that_waits_for_a_thread_is_dropped() {
+    let (frontend, mut runner) = model();
+    let (written, text) = channel();
+    let on_text = Some(OnText::new(move |_| written.send(()).unwrap_or_default()));
+    let output_format = OutputFormat::Choice(vec!["yes, it is".into(), "no".into()]);
+    let call = Call { output_format, on_text, ..calls(0).swap_remove(0) };
+    let (sender, receiver) = oneshot::channel();
+    let submission = frontend.submission(call, &Written::default(), None, sender).unwrap();
+    runner.submit(SequenceId(1), Namespace::default(), submission);
+    runner.step(false);
+    let job = runner.take_jobs().pop().unwrap();
+    drop(receiver);
+    runner.cancel(SequenceId(1));
+    let mut threads = FormatThreads::start().unwrap();
+    threads.send(0, job, Duration::from_secs(1));
+    let dropped = text.recv_timeout(Duration::from_mins(1));
+    assert_eq!(dropped, Err(RecvTimeoutError::Disconnected), "it was continued, or kept for the engine's thread");
+    assert!(threads.within(Duration::ZERO).is_none());
 }

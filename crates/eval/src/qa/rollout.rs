@@ -27,6 +27,7 @@ struct Rollout<'a> {
     prompt_text: &'a str,
     completion_ids: &'a [u32],
     completion_logprobs: &'a [f32],
+    completion_end: Option<u32>,
     #[serde(rename = "role")]
     agent: Agent,
     step: &'a str,
@@ -105,6 +106,7 @@ pub fn write_rollouts(run: &Path, plan: &Plan, scorer: Scorer, file: &Path) -> R
             prompt_text: &record.prompt,
             completion_ids: &sampled.ids,
             completion_logprobs: &sampled.logprobs,
+            completion_end: sampled.end,
             agent: record.agent,
             step: &record.step,
             method: &record.scope.method,

@@ -12,4 +12,6 @@ pub struct Sampled {
     pub ids: Vec<u32>,
     /// Their log-probabilities before temperature and mask.
     pub logprobs: Vec<f32>,
+    /// The token that the model drew to end the reply.
+    pub end: Option<u32>,
 }

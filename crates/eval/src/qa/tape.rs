@@ -299,6 +299,7 @@ impl State {
             tool_calls: Vec::new(),
             finish,
             stopped_by: None,
+            end_token: None,
             usage,
             diverged: None,
             logprobs: logprobs.into_iter().map(TokenLogprob::from).collect(),

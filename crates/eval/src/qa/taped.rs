@@ -184,7 +184,7 @@ fn messages(call: &Call) -> Vec<Message> {
 fn sampled(messages: Vec<Message>, reply: &Reply) -> Option<Sampled> {
     let ids = reply.logprobs.iter().map(|token| token.id).collect::<Option<Vec<u32>>>()?;
     let logprobs = reply.logprobs.iter().map(|token| token.logprob).collect();
-    (reply.text.is_empty() || !ids.is_empty()).then_some(Sampled { messages, ids, logprobs })
+    (reply.text.is_empty() || !ids.is_empty()).then_some(Sampled { messages, ids, logprobs, end: reply.end_token })
 }
 
 /// Rounded to whole microseconds, so that the number is unchanged after a round trip through JSON.

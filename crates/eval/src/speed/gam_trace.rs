@@ -118,6 +118,7 @@ impl Script<'_> {
             tool_calls: Vec::new(),
             finish: Finish::Stop,
             stopped_by: None,
+            end_token: None,
             usage,
             diverged: None,
             logprobs: Vec::new(),

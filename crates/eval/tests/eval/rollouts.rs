@@ -74,6 +74,7 @@ fn every_call_of_a_run_is_a_rollout_with_the_reward_of_its_answer() {
         let (ids, logprobs) = (&rollout["completion_ids"], &rollout["completion_logprobs"]);
         assert_eq!(ids.as_array().unwrap().len(), logprobs.as_array().unwrap().len());
         assert!(!ids.as_array().unwrap().is_empty());
+        assert!(rollout.get("completion_end").is_some_and(Value::is_null), "the double draws no end token");
     }
     assert_eq!(memorized, 3, "an abstract for each session");
     assert!(sums.contains_key(&("gam".into(), "memorizer".into())) && sums.len() >= 3, "{sums:?}");

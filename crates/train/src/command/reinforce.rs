@@ -78,8 +78,8 @@ fn by_samples(args: &ReinforceArgs, loaded: &Loaded, data: &Path) -> anyhow::Res
     );
     let (temperature, reply_tokens) = (args.temperature, args.reply_tokens);
     anyhow::ensure!(temperature > 0.0 && reply_tokens > 0, "temperature and tokens of a reply are above 0");
-    let (model, turn_end, time) = (args.training.model.clone(), reader.turn_end()?, loaded.time);
-    let mut sampler = EngineSampler { model, temperature, reply_tokens, turn_end, time };
+    let (model, time) = (args.training.model.clone(), loaded.time);
+    let mut sampler = EngineSampler { model, temperature, reply_tokens, time };
     let batch = args.batch as usize;
     let steps = args.steps.unwrap_or(tasks.tasks.len().div_ceil(batch));
     let mut lessons = Reinforcement {
@@ -102,7 +102,7 @@ fn by_rollouts(args: &ReinforceArgs, loaded: &Loaded) -> anyhow::Result<()> {
     let agent = args.agent.as_ref().and_then(named).context("rollouts need --agent")?;
     let rollouts = loaded.base.reader().rollouts(&args.rollouts, agent)?;
     println!(
-        "{} calls of the {agent} with mean reward {:.3}; {} left out as equally rewarded, {} as too long",
+        "{} calls of the {agent} with mean reward {:.3}; {} left out as equally rewarded or empty, {} as too long",
         rollouts.examples.len(),
         rollouts.reward,
         rollouts.equal,
