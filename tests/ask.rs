@@ -272,6 +272,7 @@ fn a_question_needs_words_and_something_to_ask() {
         "`best` is not one of auto, gam, memcot, comorag, mindgraph, rag, direct",
     );
     check(&["ask", "Who?", "--docs", "a.txt", "--k", "0"], 2, "it must be 1 or more");
+    check(&["ask", "Who?", "--docs", "a.txt", "--evidence-tokens", "1"], 2, "it must be 64 or more");
     check(&["ask", "Who?", "--docs", "a.txt", "--temperature", "-1"], 2, "it must be 0 or more");
 }
 

@@ -135,7 +135,9 @@ fn what_cannot_be_read_is_named_and_the_rest_goes_on() {
 
     let said = home.run(&[&["ingest"], &names[..], &to_corpus].concat());
     assert_eq!((said.code, said.out.as_str()), (1, ""));
-    assert!(said.err.ends_with("\nerror: none of the inputs could be read\n"), "{}", said.err);
+    let error = "\nerror: none of the inputs could be read\n\
+                 hint: the `skipped` lines above say why; correct these files, or give others\n";
+    assert!(said.err.ends_with(error), "{}", said.err);
 }
 
 #[test]
@@ -213,11 +215,56 @@ fn documents_of_files_that_are_gone_are_removed_on_request() {
         assert!(said.err.contains(&format!("removed {gone}\n")), "{}", said.err);
     }
     assert_eq!((said.code, said.out.as_str()), (0, "gone: 2 documents, 2 pages\n"));
-    // A folder that is not there may be a drive that is not mounted.
     std::fs::rename(home.path("docs"), home.path("elsewhere")).unwrap();
+    // The folder of this file may be on a drive that is not mounted.
+    home.run(&["ingest", "docs/a.md", "--corpus", "gone", "--method", "direct", "--delete"]).is_error(&[
+        "skipped docs/a.md: cannot be read: No such file or directory (os error 2)",
+        "docs/a.md is gone, or its drive is not mounted; its documents stay",
+        "error: none of the inputs could be read",
+        "hint: the `skipped` lines above say why; correct these files, or give others",
+    ]);
+    home.run(&ingest).is_error(&[
+        "skipped docs: cannot be read: No such file or directory (os error 2)",
+        "error: none of the inputs could be read",
+        "hint: --delete removes the documents of docs from gone",
+    ]);
     let said = home.run(&[&ingest[..], &["--delete"]].concat());
-    assert_eq!(said.code, 1);
-    assert!(home.get(&["corpus", "show", "gone"]).contains("a.md"));
+    assert_eq!((said.code, said.err.as_str()), (0, "removed docs/a.md\nremoved docs/c.jsonl#two\n"));
+    assert_eq!(said.out, "gone: 0 documents, 0 pages\n");
+}
+
+#[test]
+fn a_file_that_was_renamed_is_removed_by_its_old_name() {
+    let Some(home) = Home::new("renamed") else { return };
+    home.write("docs/old.md", "The lamp was out.\n");
+    let ingest = |words: &[&str]| {
+        let to_corpus = ["--corpus", "renamed", "--method", "direct"];
+        home.run(&[&["ingest"][..], words, &to_corpus[..]].concat())
+    };
+    assert_eq!(ingest(&["docs/old.md"]).code, 0);
+    std::fs::rename(home.path("docs/old.md"), home.path("docs/new.md")).unwrap();
+    let said = ingest(&["docs/old.md", "docs/new.md"]);
+    let line = "docs/old.md is gone; its documents stay, as --delete was not given\n";
+    assert!(said.err.contains(line), "{}", said.err);
+    assert_eq!((said.code, said.out.as_str()), (3, "renamed: 2 documents, 2 pages\n"));
+    let said = ingest(&["docs/../docs/old.md", "docs/new.md", "--delete"]);
+    assert_eq!((said.code, said.err.as_str()), (0, "removed docs/old.md\n"));
+    assert_eq!(said.out, "renamed: 1 document, 1 page\n");
+    let said = ingest(&["docs/old.md", "docs/new.md", "--delete"]);
+    assert_eq!(said.err, "skipped docs/old.md: cannot be read: No such file or directory (os error 2)\n");
+    assert_eq!((said.code, said.out.as_str()), (3, "renamed: 1 document, 1 page\n"));
+}
+
+#[test]
+fn only_methods_that_embed_load_the_embedding_model() {
+    let Some(home) = Home::new("no-embedder") else { return };
+    home.write("a.txt", "The lamp was out.\n");
+    let ingest = |words: &[&str]| home.run(&[&["ingest", "a.txt", "--corpus", "c"][..], words].concat());
+    let said = ingest(&["--method", "direct", "--embedder", "missing.safetensors"]);
+    assert_eq!((said.code, said.err.as_str()), (0, "added a.txt (1 page)\n"));
+    assert_eq!(ingest(&["--method", "rag", "--embedder", "missing.safetensors"]).code, 1);
+    let said = ingest(&["--method", "rag"]);
+    assert!(said.err.starts_with("embedding: 1 page done in "), "the vectors follow: {}", said.err);
 }
 
 const FORMATS: &str = "hint: files of these types are read: .txt .text .log .rst .tex .md .markdown .csv .tsv .html .htm .pdf \
@@ -301,6 +348,10 @@ fn a_watched_folder_is_followed_until_it_is_interrupted() {
     assert_eq!(lines.next().unwrap(), "watched: 3 documents, 3 pages");
     std::fs::remove_file(home.path("docs/b.md")).unwrap();
     assert_eq!(lines.next().unwrap(), "watched: 2 documents, 2 pages");
+    // A folder takes the place of a file.
+    std::fs::remove_file(home.path("docs/a.md")).unwrap();
+    std::fs::create_dir(home.path("docs/a.md")).unwrap();
+    assert_eq!(lines.next().unwrap(), "watched: 1 document, 1 page");
     Command::new("kill").args(["-INT", &process.id().to_string()]).status().unwrap();
     assert_eq!(process.wait().unwrap().code(), Some(130));
     assert_eq!(home.get(&["corpus", "check", "watched"]).lines().count(), 1);

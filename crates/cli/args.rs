@@ -71,7 +71,7 @@ pub enum Command {
     },
     /// Put models and corpora behind a copy of this program: one file that needs nothing else
     Bundle(Bundle),
-    /// Answer other programs and people: OpenAI's API, memlocal's own, MCP, and a page for the browser
+    /// Answer other programs and people: OpenAI's, Anthropic's and Ollama's APIs, memlocal's own, MCP, and a page
     Serve(Serve),
     /// Speak MCP over standard input and output
     Mcp(Mcp),

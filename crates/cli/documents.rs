@@ -64,12 +64,7 @@ impl Documents {
     /// # Errors
     /// If paths are given and no file under them can be read.
     pub fn find(paths: &[PathBuf]) -> Result<Documents> {
-        Self::select(paths, &Selection::default())
-    }
-
-    /// The same for files that are selected.
-    pub fn select(paths: &[PathBuf], selection: &Selection) -> Result<Documents> {
-        let mut documents = Self::list(paths, selection);
+        let mut documents = Self::list(paths, &Selection::default());
         if paths.is_empty() || documents.has_next() {
             return Ok(documents);
         }
@@ -86,7 +81,10 @@ impl Documents {
     pub fn none_in(&self, paths: &[PathBuf]) -> anyhow::Error {
         match self.skipped {
             0 => refusal(format!("there are no documents in {}", listed(paths)), self.what_is_read()),
-            _ => anyhow::anyhow!("none of the inputs could be read"),
+            _ => refusal(
+                "none of the inputs could be read",
+                "the `skipped` lines above say why; correct these files, or give others",
+            ),
         }
     }
 
@@ -109,7 +107,7 @@ impl Documents {
         hint
     }
 
-    /// Lists the files, of which there may be none.
+    /// Lists the files that are selected, of which there may be none.
     pub fn list(paths: &[PathBuf], selection: &Selection) -> Documents {
         let found = sources::find_selected(paths, selection);
         found.errors.iter().for_each(|error| eprintln!("skipped {}", printable(error)));
@@ -197,7 +195,8 @@ impl Iterator for Documents {
     }
 }
 
-fn listed(paths: &[PathBuf]) -> String {
+/// The paths in one line.
+pub fn listed(paths: &[PathBuf]) -> String {
     paths.iter().map(|path| printable(path.display())).collect::<Vec<_>>().join(", ")
 }
 

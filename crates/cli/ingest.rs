@@ -1,13 +1,13 @@
 //! `memlocal ingest`: adds files to a corpus.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use calls::{Priority, TenantId, WorkflowId};
 use launch::Backend;
 use launch::corpus_adapter::reader_of;
-use launch::failure::skipped_some;
+use launch::failure::{refusal, skipped_some};
 use launch::flags::GlobalFlags;
 use launch::home;
 use memory::{Session, Trace};
@@ -15,8 +15,8 @@ use sources::{Selection, Watch};
 use store::{Corpora, Writer};
 
 use crate::args::Ingest;
-use crate::documents::{Documents, fill, print_content};
-use crate::gone::remove_gone;
+use crate::documents::{Documents, fill, listed, print_content};
+use crate::gone::{missing_of, remove_gone, report_kept};
 use crate::{settings, watch};
 
 pub fn run(ingest: &Ingest, global: &GlobalFlags) -> Result<ExitCode> {
@@ -24,18 +24,25 @@ pub fn run(ingest: &Ingest, global: &GlobalFlags) -> Result<ExitCode> {
     let corpora = home::corpora(global)?;
     let name = &ingest.corpus;
     let selection = Selection::new(&ingest.include, &ingest.exclude)?;
-    let mut documents = if ingest.watch || ingest.delete {
-        Documents::list(&ingest.paths, &selection)
-    } else {
-        Documents::select(&ingest.paths, &selection)?
-    };
-    if ingest.delete && !ingest.watch && !documents.has_next() {
-        return remove_only(ingest, &corpora, &documents);
+    let missing = missing_of(&corpora, name, &ingest.paths)?;
+    // A watched path may be missing because its drive is not mounted yet.
+    let removed = if ingest.delete && !ingest.watch { &missing[..] } else { &[] };
+    let paths: Vec<PathBuf> = ingest.paths.iter().filter(|path| !removed.contains(path)).cloned().collect();
+    let mut documents = Documents::list(&paths, &selection);
+    if !ingest.paths.is_empty() && !ingest.watch && !documents.has_next() {
+        if ingest.delete {
+            return remove_only(ingest, removed, &corpora, &documents);
+        }
+        return Err(nothing_read(ingest, &missing, &documents));
+    }
+    if !ingest.delete {
+        report_kept(&missing);
     }
     // What changes while the files are read for the first time is read again.
     let seen = ingest.watch.then(|| Watch::new(&ingest.paths, selection));
     let mut writer = if ingest.paths.is_empty() { corpora.open_writer(name)? } else { open(&corpora, name)? };
-    let backend = Backend::start(&ingest.models, &ingest.engine, true, global)?;
+    let embeds = ingest.method.method.embeds();
+    let backend = Backend::start(&ingest.models, &ingest.engine, embeds, global)?;
     let trace = trace(ingest.trace.as_deref())?;
     let session = Session {
         caller: backend.caller(),
@@ -50,7 +57,7 @@ pub fn run(ingest: &Ingest, global: &GlobalFlags) -> Result<ExitCode> {
     let had_adapter = reader_of(&writer).exists();
     fill(&mut writer, &mut documents, &session)?;
     if ingest.delete {
-        remove_gone(&mut writer, &ingest.paths, &documents)?;
+        remove_gone(&mut writer, &ingest.paths, removed, &documents)?;
     }
     watch::report_deleted_adapter(had_adapter, &writer);
     print_content(&writer)?;
@@ -61,14 +68,24 @@ pub fn run(ingest: &Ingest, global: &GlobalFlags) -> Result<ExitCode> {
     Ok(skipped_some(documents.skipped()))
 }
 
+/// The error where no file could be read; the corpus has documents of the `missing` paths.
+fn nothing_read(ingest: &Ingest, missing: &[PathBuf], documents: &Documents) -> anyhow::Error {
+    let error = documents.none_in(&ingest.paths);
+    if missing.is_empty() {
+        return error;
+    }
+    let hint = format!("--delete removes the documents of {} from {}", listed(missing), ingest.corpus);
+    refusal(error.to_string(), hint)
+}
+
 /// Removes documents where no file could be read, which needs no model.
-fn remove_only(ingest: &Ingest, corpora: &Corpora, documents: &Documents) -> Result<ExitCode> {
+fn remove_only(ingest: &Ingest, missing: &[PathBuf], corpora: &Corpora, documents: &Documents) -> Result<ExitCode> {
     let mut writer = match corpora.open_writer(&ingest.corpus) {
         Err(store::Error::UnknownCorpus { .. }) => return Err(documents.none_in(&ingest.paths)),
         opened => opened?,
     };
     let had_adapter = reader_of(&writer).exists();
-    if remove_gone(&mut writer, &ingest.paths, documents)? == 0 {
+    if remove_gone(&mut writer, &ingest.paths, missing, documents)? == 0 {
         return Err(documents.none_in(&ingest.paths));
     }
     watch::report_deleted_adapter(had_adapter, &writer);

@@ -5,14 +5,13 @@ use std::thread;
 use anyhow::Result;
 use launch::corpus_adapter::reader_of;
 use launch::eprintln;
-use launch::output::printable;
 use memory::Session;
 use sources::{Changes, Watch};
 use store::{Corpora, Writer};
 
 use crate::args::Ingest;
 use crate::documents::{Documents, fill, print_content};
-use crate::gone::{LOOK, remove_gone, when_free};
+use crate::gone::{LOOK, remove_gone, report_kept, when_free};
 
 /// Ingests what changes, until the process is interrupted. The corpus is open for writing only meanwhile.
 pub fn follow(mut watch: Watch, ingest: &Ingest, corpora: &Corpora, session: &Session<'_>) -> Result<()> {
@@ -24,9 +23,7 @@ pub fn follow(mut watch: Watch, ingest: &Ingest, corpora: &Corpora, session: &Se
             continue;
         }
         if !ingest.delete {
-            for file in &removed {
-                eprintln!("{} is gone; its documents stay, as --delete was not given", printable(file.display()));
-            }
+            report_kept(&removed);
         }
         if changed.is_empty() && !ingest.delete {
             continue;
@@ -36,7 +33,7 @@ pub fn follow(mut watch: Watch, ingest: &Ingest, corpora: &Corpora, session: &Se
         let mut documents = Documents::of(changed, &ingest.paths);
         fill(&mut writer, &mut documents, session)?;
         if ingest.delete {
-            remove_gone(&mut writer, &ingest.paths, &documents)?;
+            remove_gone(&mut writer, &ingest.paths, &[], &documents)?;
         }
         report_deleted_adapter(had_adapter, &writer);
         print_content(&writer)?;

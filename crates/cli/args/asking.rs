@@ -7,6 +7,7 @@ use std::str::FromStr;
 
 use launch::flags::{EndpointFlags, ModelFlags, at_least_one, temperature};
 use memory::{Layout, Method, Profile, methods};
+use server::MIN_EVIDENCE_TOKENS;
 
 use crate::method_options::{AskOptions, PrepareOptions};
 
@@ -99,7 +100,8 @@ pub struct Ingest {
     /// Keep reading what is added or changed, until Ctrl-C
     #[arg(long, requires = "paths")]
     pub watch: bool,
-    /// Remove documents of these folders whose files are gone
+    /// Remove the documents of files that are gone from these paths, also those of a path that is gone itself (not with
+    /// --watch)
     #[arg(long, requires = "paths")]
     pub delete: bool,
     /// Corpus to put them in; made if it does not exist
@@ -148,7 +150,14 @@ pub struct MethodChoice {
 pub struct SearchChoice {
     #[command(flatten)]
     pub options: AskOptions,
-    /// Tokens of retrieved pages in one prompt [default: half of the model's context]
-    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    /// Tokens of retrieved pages in one prompt, 64 or more [default: half of the model's context]
+    #[arg(long, value_name = "N", value_parser = evidence_tokens)]
     pub evidence_tokens: Option<usize>,
+}
+
+/// Parses a number of tokens that a passage fits into.
+fn evidence_tokens(text: &str) -> Result<usize, String> {
+    let tokens = at_least_one(text)?;
+    let is_enough = tokens >= MIN_EVIDENCE_TOKENS;
+    is_enough.then_some(tokens).ok_or_else(|| format!("it must be {MIN_EVIDENCE_TOKENS} or more: a passage needs them"))
 }

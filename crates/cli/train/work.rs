@@ -120,10 +120,10 @@ impl Work {
 
     /// Keeps the examples, one a line, and the plan.
     pub fn put_examples(&self, training: &str, held_out: &str) -> Result<()> {
-        private::write(&self.folder.join("data.jsonl"), training)?;
-        private::write(&self.folder.join("held_out.jsonl"), held_out)?;
+        private::replace(&self.folder.join("data.jsonl"), training)?;
+        private::replace(&self.folder.join("held_out.jsonl"), held_out)?;
         // Last: with it the examples are whole.
-        Ok(private::write(&self.folder.join("plan.json"), self.plan.to_string())?)
+        Ok(private::replace(&self.folder.join("plan.json"), self.plan.to_string())?)
     }
 
     pub fn copy_data(&self, to: &Path) -> Result<()> {
@@ -161,10 +161,11 @@ impl Work {
         private::folder(&next)?;
         for file in Adapter::files(&self.adapter()) {
             let name = file.file_name().context("a file without a name")?;
-            private::write(&next.join(name), fs::read(&file)?)?;
+            private::replace(&next.join(name), fs::read(&file)?)?;
         }
         if_there(fs::remove_dir_all(place))?;
-        fs::rename(&next, place).with_context(|| format!("cannot install {}", place.display()))
+        let installed = fs::rename(&next, place).and_then(|()| private::sync_name(place));
+        installed.with_context(|| format!("cannot install {}", place.display()))
     }
 
     /// Deletes the texts and checkpoints of a finished run.

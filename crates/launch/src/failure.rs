@@ -239,7 +239,7 @@ fn of_model(error: &ModelError) -> Option<String> {
             docs/models.md has the list"
             .into(),
         ModelError::Unsupported { .. } => {
-            "memlocal runs Llama, Mistral, Qwen2 and Qwen3 language models, BERT and XLM-RoBERTa embedders; \
+            "memlocal runs Llama, Mistral, Qwen2, Qwen3 and Gemma 3 language models, BERT and XLM-RoBERTa embedders; \
              memlocal models list shows models that work"
                 .into()
         }

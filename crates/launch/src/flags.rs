@@ -29,7 +29,7 @@ pub struct GlobalFlags {
     /// File of `memlocal bundle` whose models and corpora are used; without it, those of this program if it is one
     #[arg(long, global = true, value_name = "FILE", env = "MEMLOCAL_BUNDLE")]
     pub bundle: Option<PathBuf>,
-    /// Open no network connection at all; HF_HUB_OFFLINE=1 does the same
+    /// Connect to no other machine; HF_HUB_OFFLINE=1 does the same
     #[arg(long, global = true)]
     pub offline: bool,
     /// PostgreSQL with pgvector that keeps corpora, texts and vectors, for all processes that name the same one:

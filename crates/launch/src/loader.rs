@@ -21,7 +21,7 @@ pub fn start(flags: &ModelFlags, with_embedder: bool, global: &GlobalFlags) -> R
     let names = &assigned.models;
     let paths = names.iter().map(|typed| path_of(typed, global)).collect::<Result<Vec<_>>>()?;
     let loading = |typed: &str| format!("cannot load {typed}");
-    let options = LoadOptions { precision: precision_of(flags.quantise), yarn: flags.yarn };
+    let options = load_options(flags);
     let mut footprints = Vec::new();
     for (typed, path) in names.iter().zip(&paths) {
         let footprint = Footprint::of(path, options).with_context(|| loading(typed))?;
@@ -71,6 +71,11 @@ fn embedder_on(
     let path = path_of(typed, global)?;
     let model = EmbeddingModel::load_on(&path, precision_of(quantise), &*computing.backend);
     Ok((quantised_name(typed, quantise), model.with_context(|| format!("cannot load {typed}"))?))
+}
+
+/// How the language models of the flags are loaded.
+pub(crate) fn load_options(flags: &ModelFlags) -> LoadOptions {
+    LoadOptions { precision: precision_of(flags.quantise), yarn: flags.yarn }
 }
 
 pub(crate) fn precision_of(quantise: Option<Quantisation>) -> Precision {

@@ -13,8 +13,8 @@ use crate::fetching::found;
 use crate::flags::{GlobalFlags, Gpu};
 use crate::loader::{default_kv_tokens, precision_of};
 use crate::memory_budget::{self, Loading};
-use crate::plan::{MIN_KV_TOKENS, ModelBytes, Place, Plan};
-use crate::split::{Placement, SPLIT_KV_TOKENS};
+use crate::plan::{MIN_KV_TOKENS, ModelBytes, Place};
+use crate::split::SPLIT_KV_TOKENS;
 
 /// A language model on this disk.
 #[derive(Debug)]
@@ -47,19 +47,14 @@ impl<'a> OneModel<'a> {
         let place = if self.global.gpu() == Gpu::None { Place::Shared } else { Place::Gpu };
         let footprint = footprint.computed_by(computed_by(self.global));
         let footprint = if place == Place::Gpu { footprint.on_gpu() } else { footprint };
-        let models = [(self.typed.to_owned(), footprint)];
         let kv_tokens = match (self.global.kv_tokens, place) {
             (Some(tokens), _) => tokens,
             (None, Place::Shared) => default_kv_tokens([&footprint]),
             (None, Place::Gpu) => MIN_KV_TOKENS as usize,
         };
-        let kv = self.global.kv.into();
-        let whole = Plan { models: &models, embedder: None, kv_tokens, kv, place, memory: 0 }.needed();
-        // Only NVIDIA GPUs share a model with the CPU.
-        let is_divided = place == Place::Gpu && cfg!(feature = "cuda");
         let split_kv_tokens = self.global.kv_tokens.unwrap_or(SPLIT_KV_TOKENS);
-        let least = if is_divided { Placement::least_bytes(&footprint, split_kv_tokens, kv) } else { whole };
-        ModelBytes { whole, least: least.min(whole) }
+        let model = (self.typed.to_owned(), footprint);
+        ModelBytes::of(&model, kv_tokens, split_kv_tokens, self.global.kv.into(), place)
     }
 
     /// Loads it into an engine of its own, where it is called `name`. Dropping the engine gives all memory back.

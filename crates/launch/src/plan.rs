@@ -6,6 +6,7 @@ use models::manifest::{Choice, built_in};
 use models::{Footprint, KvPrecision, PAGE_TOKENS};
 
 use crate::failure::refusal;
+use crate::split::Placement;
 
 pub use engine::MIN_KV_TOKENS;
 
@@ -32,6 +33,24 @@ pub struct ModelBytes {
     pub whole: u64,
     /// The smallest part with which a GPU can share it with the CPU; as many if it is not divided.
     pub least: u64,
+}
+
+impl ModelBytes {
+    /// Those of a model with a KV cache of `kv_tokens`, or of `split_kv_tokens` where its layers are divided.
+    pub(crate) fn of(
+        model: &(String, Footprint),
+        kv_tokens: usize,
+        split_kv_tokens: usize,
+        kv: KvPrecision,
+        place: Place,
+    ) -> ModelBytes {
+        let models = std::slice::from_ref(model);
+        let whole = Plan { models, embedder: None, kv_tokens, kv, place, memory: 0 }.needed();
+        // Only NVIDIA GPUs share a model with the CPU.
+        let is_divided = place == Place::Gpu && cfg!(feature = "cuda");
+        let least = if is_divided { Placement::least_bytes(&model.1, split_kv_tokens, kv) } else { whole };
+        ModelBytes { whole, least: least.min(whole) }
+    }
 }
 
 /// Where models run.

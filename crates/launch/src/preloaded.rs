@@ -2,17 +2,16 @@
 
 use anyhow::{Context, Result};
 use engine::Engine;
-use models::{Footprint, LoadOptions};
+use models::Footprint;
 
 use crate::adapters::{self, Assigned};
 use crate::device::{Computing, computed_by};
 use crate::failure::refusal;
 use crate::fetching::path_of;
 use crate::flags::{GlobalFlags, ModelFlags};
-use crate::loader::{default_kv_tokens, precision_of};
+use crate::loader::{default_kv_tokens, load_options};
 use crate::memory_budget::{self, Loading};
-use crate::plan::{ModelBytes, Place, Plan};
-use crate::split::Placement;
+use crate::plan::{ModelBytes, Place};
 
 /// The language models of an engine, by index.
 pub struct PreloadedModels {
@@ -41,7 +40,7 @@ impl PreloadedModels {
         let assigned = Assigned::of(flags)?;
         let mut footprints = Vec::new();
         for (typed, name) in assigned.models.iter().zip(engine.language_models()) {
-            let footprint = Footprint::of(&path_of(typed, global)?, options(flags));
+            let footprint = Footprint::of(&path_of(typed, global)?, load_options(flags));
             let footprint = footprint.with_context(|| format!("cannot measure {typed}"))?;
             footprints.push((name, footprint.computed_by(computed_by(global))));
         }
@@ -58,14 +57,8 @@ impl PreloadedModels {
     pub fn models(&self) -> Vec<(String, ModelBytes)> {
         let bytes = |(name, footprint): &(String, Footprint)| {
             let footprint = if self.is_cpu { *footprint } else { footprint.on_gpu() };
-            let models = &[(name.clone(), footprint)];
-            let (kv_tokens, kv) = (self.kv_tokens, self.global.kv.into());
-            let whole = Plan { models, embedder: None, kv_tokens, kv, place: self.place, memory: 0 }.needed();
-            let least = match self.place {
-                Place::Shared => whole,
-                Place::Gpu => Placement::least_bytes(&footprint, kv_tokens, kv).min(whole),
-            };
-            ModelBytes { whole, least }
+            let model = (name.clone(), footprint);
+            ModelBytes::of(&model, self.kv_tokens, self.kv_tokens, self.global.kv.into(), self.place)
         };
         self.footprints.iter().map(|model| (model.0.clone(), bytes(model))).collect()
     }
@@ -99,12 +92,8 @@ impl PreloadedModels {
         let placements = plan.placements(&computing)?;
         let placement = placements.as_ref().map(|placements| &placements[0]);
         let path = path_of(typed, &self.global)?;
-        let language = computing.load(&path, options(&self.flags), placement).with_context(loading)?;
+        let language = computing.load(&path, load_options(&self.flags), placement).with_context(loading)?;
         let adapters = adapters::of_model(&self.flags, &preloaded.0, &language, &self.global)?;
         self.engine.load_again(model, language, &adapters).with_context(loading)
     }
-}
-
-fn options(flags: &ModelFlags) -> LoadOptions {
-    LoadOptions { precision: precision_of(flags.quantise), yarn: flags.yarn }
 }
