@@ -231,6 +231,22 @@ impl Shared {
         run_blocking(move || Ok(find_meant(&*shelf, &model))).await
     }
 
+    /// Whether the server was started with the model of this name.
+    pub fn is_fixed(&self, name: &str) -> bool {
+        self.served(name).is_ok() || self.check_embedder(name).is_ok()
+    }
+
+    /// Whether a request for a model of this name would have one loaded. Blocks: it lists the disk.
+    pub fn has_on_disk(&self, name: &str) -> bool {
+        let meant = self.config.shelf.as_deref().and_then(|shelf| find_meant(shelf, name));
+        meant.is_some_and(|meant| self.loads_models() || self.served(&meant.model.name).is_ok())
+    }
+
+    /// Whether a request for this name means a model. Blocks.
+    pub fn has_model(&self, name: &str) -> bool {
+        self.is_fixed(name) || self.has_on_disk(name)
+    }
+
     /// Whether models may be loaded and unloaded while the server runs.
     pub fn loads_models(&self) -> bool {
         let needs_keys = || self.config.keys.as_ref().and_then(KeysFile::keys).is_some();

@@ -1,19 +1,22 @@
 //! Forgetting: what was derived from a removed or replaced document, or from a removed corpus, is removed with it. These are turns of
-//! threads, saved answers, suggested questions, records of files, stored responses, conversations, uploads of jobs that did not
-//! end, and traces.
+//! threads, saved answers, suggested questions, records of files, stored responses, conversations, replies of batches,
+//! uploads of jobs that did not end, and traces.
 //!
 //! Nothing is forgotten before the text itself is gone. A journal is written before the change and deleted once all is forgotten:
 //! after a crash or an error the next change of the corpus, or the next start of a server, forgets the rest. All of this
-//! works on the data folder, so the command line needs no server for it.
+//! works on the data folder, so the command line needs no server for it. What other clients of a shared corpus remove is
+//! forgotten when the corpus is next opened here ([`Forget::catch_up`]).
 //!
 //! An answer may be made from a text that is replaced meanwhile. What keeps an answer therefore compares the corpus's [`CorpusState`]
 //! from before the question with that of now, under the lock that forgetting takes.
+
+mod known;
 
 use std::collections::HashMap;
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
@@ -24,8 +27,10 @@ use crate::corpora::trace_list::Traces;
 use crate::corpora::{attachment, kept, notes, questions, thread};
 use crate::error::{Result, ServerError};
 use crate::fresh::fresh_id;
+use crate::openai::batches;
 use crate::openai::responses::kept::Responses;
 use crate::uploads::{delete_uploads_of, delete_uploads_to};
+use known::Version;
 
 /// The file of [`CorpusState::lost`].
 const LOST: &str = "lost";
@@ -77,12 +82,14 @@ pub struct Forget {
     folder: PathBuf,
     responses: Arc<Responses>,
     traces: Arc<Traces>,
+    /// The versions of shared corpora to which this process has caught up.
+    caught_up: Mutex<HashMap<String, Version>>,
 }
 
 impl Forget {
     /// For the data folder of a holder.
     pub(crate) fn new(folder: &Path, responses: Arc<Responses>, traces: Arc<Traces>) -> Forget {
-        Forget { folder: folder.to_owned(), responses, traces }
+        Forget { folder: folder.to_owned(), responses, traces, caught_up: Mutex::default() }
     }
 
     /// For a data folder, without a server.
@@ -119,6 +126,7 @@ impl Forget {
     ) -> std::result::Result<T, E> {
         let name = writer.name().to_string();
         self.finish(Some(&name))?;
+        self.catch_up(writer)?;
         let documents = writer.documents().map_err(ServerError::from)?;
         let before: Vec<Gone> = documents.iter().filter(|document| may_go(document)).map(Gone::of).collect();
         if before.is_empty() {
@@ -127,7 +135,8 @@ impl Forget {
         let made = Change { corpus: name, documents: Some(before.clone()) };
         let journal = self.begin(&made)?;
         let changed = change(writer);
-        let forgotten = self.forget_documents(writer, before).and_then(|()| journal.end());
+        let forgotten =
+            self.forget_documents(writer, before).and_then(|()| self.note(writer)).and_then(|()| journal.end());
         let changed = changed?;
         forgotten?;
         Ok(changed)
@@ -197,15 +206,22 @@ impl Forget {
             (Err(store::Error::UnknownCorpus { .. }), _) => self.forget_corpus(&corpus),
             (open, Some(documents)) => self.forget_documents(&open?, documents),
             // It was not removed, or there is another one of its name: what quotes it cannot be told apart.
-            (_, None) => self.responses.forget_corpus(&corpus),
+            (_, None) => self.forget_answers(&corpus),
         }
     }
 
     /// Forgets what may quote a corpus.
     fn forget_corpus(&self, corpus: &str) -> Result<()> {
         self.traces.delete_of(corpus);
+        self.forget_answers(corpus)?;
+        delete_uploads_of(&self.folder, corpus)?;
+        self.forget_known(corpus)
+    }
+
+    /// Forgets the answers outside its folder that may quote a corpus.
+    fn forget_answers(&self, corpus: &str) -> Result<()> {
         self.responses.forget_corpus(corpus)?;
-        Ok(delete_uploads_of(&self.folder, corpus)?)
+        batches::forget(&self.folder, corpus, None)
     }
 
     /// Forgets those of these documents that a corpus does not have any more.
@@ -229,6 +245,7 @@ impl Forget {
         attachment::forget(corpus, &gone)?;
         questions::forget(corpus)?;
         self.responses.forget_documents(&name, &gone)?;
+        batches::forget(&self.folder, &name, Some(&gone))?;
         // A file of several conversations became `name#conversation`.
         let is_of = |upload: &str, path: &str| {
             path.strip_prefix(upload).is_some_and(|rest| rest.is_empty() || rest.starts_with('#'))

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::Extension;
 use calls::TenantId;
-use store::{Corpora, private};
+use store::{Corpora, Corpus, private};
 use tokio::sync::OwnedMutexGuard;
 
 use crate::config::Config;
@@ -161,6 +161,31 @@ impl Tenant {
             batches: Batches::new(folder),
             locks: Mutex::default(),
         })
+    }
+
+    /// Opens a corpus for reading, as [`Corpora::open`]. What other clients have removed from a shared corpus is forgotten
+    /// first.
+    ///
+    /// # Errors
+    /// [`ServerError::Store`], and those of forgetting, which is repeated when the corpus is next opened.
+    pub fn open(&self, corpus: &str) -> Result<Corpus> {
+        match self.corpora.open(corpus) {
+            Ok(open) => match self.forget.catch_up(&open) {
+                // The corpus can be read without room on the disk.
+                Err(error) if error.is_of_disk() => {
+                    tracing::warn!(%error, corpus, "cannot forget what another client has removed");
+                    Ok(open)
+                }
+                caught_up => caught_up.map(|()| open),
+            },
+            Err(error @ store::Error::UnknownCorpus { .. }) => {
+                if self.forget.catch_up_removed(corpus)? {
+                    self.jobs.delete_of(corpus);
+                }
+                Err(error.into())
+            }
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Acquires permission to change a corpus.

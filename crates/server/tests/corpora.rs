@@ -147,6 +147,10 @@ fn invalid_questions_are_refused() {
     );
     check(json!({ "k": 0 }), "invalid_value", 400);
     check(json!({ "max_iterations": 1000 }), "invalid_value", 400);
+    for tokens in [0, 1, 63] {
+        let refused = check(json!({ "evidence_tokens": tokens }), "invalid_value", 400);
+        assert_eq!(refused, format!("`evidence_tokens` is {tokens}; a passage needs 64 or more"));
+    }
     check(json!({ "temperature": -1 }), "invalid_value", 400);
     check(json!({ "output": "poem" }), "invalid_value", 400);
     check(json!({ "layout": "upside-down" }), "invalid_value", 400);

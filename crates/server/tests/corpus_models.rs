@@ -5,6 +5,7 @@ use std::sync::Arc;
 use calls::{Finish, Scripted};
 use serde_json::{Value, json};
 use server::{Keys, KeysFile};
+use store::Corpora;
 
 use crate::host::{Answer, CONTEXT_TOKENS, Host};
 
@@ -98,7 +99,10 @@ fn every_corpus_is_listed_with_its_depths() {
 #[test]
 fn a_corpus_does_not_shadow_a_model() {
     let host = Host::new(script().answer("chat", "I am the model."));
-    host.corpus("scripted", &[("wall.txt", WALL)]);
+    // As the command line makes it, which does not know the models of a server.
+    drop(Corpora::new(host.folder.path()).create("scripted").expect("it is new"));
+    let text = json!({ "name": "wall.txt", "text": WALL, "method": "rag" });
+    assert_eq!(host.ended(&host.post("/v1/corpora/scripted/documents", &text).json())["status"], "done");
     let ids = host.get("/v1/models").json();
     let same = ids["data"].as_array().expect("data").iter().filter(|model| model["id"] == "scripted").count();
     assert_eq!(same, 1);

@@ -11,7 +11,8 @@ use server::{Forget, ServerError};
 use store::{Change, Corpora, DocId, Layer, Meta, NewDocument, NewPassage, Writer};
 use test_support::thinker::Thinker;
 
-use crate::host::{Answer, CONTEXT_TOKENS, Host};
+use crate::files;
+use crate::host::{Answer, CONTEXT_TOKENS, Host, eventually};
 
 const WALL: &str = "In November a storm broke the harbour wall near Pell.";
 const FERRY: &str = "The ferry to Pell leaves at nine.";
@@ -19,7 +20,11 @@ const QUESTION: &str = "What did the storm break?";
 
 /// Answers quote the first text.
 fn script() -> Scripted {
-    Scripted::new(CONTEXT_TOKENS).answer("answer", WALL).answer("suggest", format!("[\"{WALL}\"]"))
+    Scripted::new(CONTEXT_TOKENS)
+        .answer("answer", WALL)
+        .answer("suggest", format!("[\"{WALL}\"]"))
+        .answer("chat", "I am the model.")
+        .answer("response", "I am the model.")
 }
 
 fn host() -> Host {
@@ -82,6 +87,7 @@ fn delete(host: &Host, name: &str) -> Answer {
 struct Quoted {
     /// The paths of a thread, a response, a conversation and a trace.
     paths: [String; 4],
+    batches: [Batch; 2],
 }
 
 impl Quoted {
@@ -102,6 +108,7 @@ impl Quoted {
                 format!("/v1/conversations/{}", id(&conversation)),
                 format!("/v1/traces/{}", id(&answer["trace"])),
             ],
+            batches: Batch::BODIES.map(|(endpoint, field)| Batch::of(host, endpoint, field)),
         };
         quoted.are_there(host);
         quoted
@@ -110,13 +117,69 @@ impl Quoted {
     #[track_caller]
     fn are_there(&self, host: &Host) {
         self.paths.iter().for_each(|path| assert_eq!(host.get(path).status, 200, "{path}"));
+        self.batches.iter().for_each(|batch| batch.is_there(host));
         assert_eq!(notes(host), 1);
     }
 
     #[track_caller]
     fn are_gone(&self, host: &Host) {
         self.paths.iter().for_each(|path| assert_eq!(host.get(path).status, 404, "{path}"));
+        self.batches.iter().for_each(|batch| batch.is_forgotten(host));
         is_nowhere(host, WALL);
+    }
+}
+
+/// A batch that has asked the corpus and the model.
+struct Batch {
+    path: String,
+    /// Of the file of its replies.
+    output: String,
+}
+
+impl Batch {
+    /// The endpoints, and the fields of a question to them.
+    const BODIES: [(&str, &str); 2] = [("/v1/chat/completions", "messages"), ("/v1/responses", "input")];
+
+    fn of(host: &Host, endpoint: &str, field: &str) -> Batch {
+        let line = |model: &str| {
+            let body = json!({ "model": model, field: [{ "role": "user", "content": QUESTION }], "store": false });
+            json!({ "custom_id": model, "url": endpoint, "body": body }).to_string() + "\n"
+        };
+        let input = line("pell:quick") + &line("scripted");
+        let file = files::id(&files::upload(host, "in.jsonl", "batch", &input).json());
+        let asked = json!({ "input_file_id": file, "endpoint": endpoint, "completion_window": "24h" });
+        let path = format!("/v1/batches/{}", files::id(&host.post("/v1/batches", &asked).json()));
+        eventually("it ends", || host.get(&path).json()["status"] == "completed");
+        let batch = host.get(&path).json();
+        let output = batch["output_file_id"].as_str().unwrap_or_else(|| panic!("{batch}"));
+        Batch { output: format!("/v1/files/{output}"), path }
+    }
+
+    /// The replies of the corpus and of the model.
+    fn replies(&self, host: &Host) -> [Value; 2] {
+        let text = host.get(&format!("{}/content", self.output)).text;
+        assert_eq!(host.get(&self.output).json()["bytes"], text.len());
+        let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).expect("it is JSON")).collect();
+        let counts = json!({ "total": 2, "completed": 2, "failed": 0 });
+        assert_eq!((&host.get(&self.path).json()["request_counts"], lines.len()), (&counts, 2));
+        ["pell:quick", "scripted"].map(|id| {
+            let reply = lines.iter().find(|line| line["custom_id"] == id);
+            reply.unwrap_or_else(|| panic!("{lines:?}")).clone()
+        })
+    }
+
+    #[track_caller]
+    fn is_there(&self, host: &Host) {
+        let [quoting, other] = self.replies(host);
+        assert!(quoting["response"].to_string().contains(WALL) && quoting["error"].is_null(), "{quoting}");
+        assert!(other["response"].is_object() && other["error"].is_null(), "{other}");
+    }
+
+    #[track_caller]
+    fn is_forgotten(&self, host: &Host) {
+        let [quoting, other] = self.replies(host);
+        assert_eq!((&quoting["response"], &quoting["error"]["code"]), (&Value::Null, &json!("document_removed")));
+        assert!(other["response"].is_object() && other["error"].is_null(), "{other}");
     }
 }
 
@@ -235,7 +298,7 @@ fn a_further_answer_to_an_old_question_is_forgotten() {
 #[test]
 fn what_quotes_a_document_only_in_a_statement_or_an_annotation_is_forgotten() {
     let host = host();
-    let Quoted { paths: [thread, response, conversation, _] } = Quoted::by(&host);
+    let Quoted { paths: [thread, response, conversation, _], .. } = Quoted::by(&host);
     let quote = json!({ "path": "wall.txt", "page": 1, "start": 0, "end": 53, "quote": WALL });
     let answer =
         json!({ "answer": "No.", "citations": [], "statements": [{ "verdict": "contradicted", "citation": quote }] });
@@ -335,6 +398,20 @@ fn an_answer_from_a_text_that_is_replaced_meanwhile_is_not_kept() {
 }
 
 #[test]
+fn a_request_of_a_batch_is_sent_again_if_its_text_is_replaced_meanwhile() {
+    let work = Arc::default();
+    let script = Scripted::new(CONTEXT_TOKENS).answer("answer", WALL).answer("answer", FERRY).answer("chat", "Yes.");
+    let host = Host::new(Meanwhile { script, work: Arc::clone(&work) });
+    host.corpus("pell", &[("wall.txt", WALL)]);
+    let folder = Arc::clone(&host.folder);
+    let replace: Work = Box::new(move || change_in(folder.path(), |writer| _ = replace(writer, "wall.txt", FERRY)));
+    *work.lock().expect("it did not panic") = Some(replace);
+    let batch = Batch::of(&host, "/v1/chat/completions", "messages");
+    let [reply, _] = batch.replies(&host).map(|reply| reply["response"]["body"].to_string());
+    assert!(reply.contains(FERRY) && !reply.contains(WALL), "{reply}");
+}
+
+#[test]
 fn the_upload_of_a_deleted_document_is_deleted_with_it() {
     let thinker = Thinker::default();
     let host = Host::with(Arc::new(thinker.clone()), |_| {});
@@ -343,7 +420,7 @@ fn the_upload_of_a_deleted_document_is_deleted_with_it() {
         let begun = thinker.begun();
         let job = host.upload("pell", files, "gam").json();
         let path = format!("/v1/jobs/{}", job["id"].as_str().unwrap_or_else(|| panic!("{job}")));
-        crate::host::eventually("the memorizer is asked", || thinker.begun() > begun);
+        eventually("the memorizer is asked", || thinker.begun() > begun);
         assert_eq!(host.delete(&path).json()["status"], "cancelled");
         path
     };
@@ -357,7 +434,7 @@ fn the_upload_of_a_deleted_document_is_deleted_with_it() {
     is_nowhere(&host, WALL);
     let begun = thinker.begun();
     assert_eq!(host.post(&format!("{of_two}/resume"), &json!({})).status, 202);
-    crate::host::eventually("the memorizer is asked", || thinker.begun() > begun);
+    eventually("the memorizer is asked", || thinker.begun() > begun);
     let job = host.delete(&of_two).json();
     assert_eq!(
         (&job["unread"][0]["name"], &job["added"][0]["name"]),

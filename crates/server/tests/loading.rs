@@ -13,6 +13,7 @@ use server::{
     Config, Given, KeepAlive, Keys, KeysFile, LoadModels, ModelMemory, Preloaded, Preset, PullProgress, Refused, Shelf,
     ShelfModel,
 };
+use store::Corpora;
 use tempfile::TempDir;
 
 use crate::host::{Answer, CONTEXT_TOKENS, Host, eventually, read_until, says};
@@ -572,15 +573,15 @@ fn models_are_pulled_named_copied_and_deleted_over_ollamas_api() {
 fn a_corpus_with_the_name_of_a_model_is_not_listed_beside_it() {
     let machine = Machine::new();
     let host = host(&machine, KeepAlive::Forever);
-    host.corpus("notes", &[("a.txt", "The wall fell.")]);
+    assert_eq!(host.post("/api/copy", &json!({ "source": "one", "destination": "notes" })).status, 200);
+    // As the command line makes it, which does not know the models of a server.
+    drop(Corpora::new(host.folder.path()).create("notes").expect("it is new"));
     let names = |path: &str, list: &str, name: &str| -> Vec<String> {
         let models = host.get(path).json()[list].take();
         let names = models.as_array().expect("models").iter().map(|model| model[name].as_str().expect("a name"));
         names.filter(|name| name.starts_with("notes")).map(str::to_owned).collect()
     };
     let all = ["notes", "notes:quick", "notes:thorough", "notes:whole"];
-    assert_eq!(names("/v1/models", "data", "id"), all);
-    assert_eq!(host.post("/api/copy", &json!({ "source": "one", "destination": "notes" })).status, 200);
     assert_eq!(names("/v1/models", "data", "id"), all, "the first is the model");
     assert_eq!(names("/api/tags", "models", "name"), ["notes:latest", "notes:quick", "notes:thorough", "notes:whole"]);
     assert!(host.get("/v1/models/notes").json()["corpus"].is_null());
@@ -588,6 +589,28 @@ fn a_corpus_with_the_name_of_a_model_is_not_listed_beside_it() {
     assert_eq!(shown["details"]["family"], "llama", "{shown}");
     let answer = chat(&host, "notes");
     assert_eq!(answer.json()["choices"][0]["message"]["content"], "one:q4", "{}", answer.text);
+}
+
+#[test]
+fn a_model_and_a_corpus_cannot_be_given_the_same_name() {
+    let machine = Machine::new();
+    let host = host(&machine, KeepAlive::Forever);
+    host.corpus("notes", &[("a.txt", "The wall fell.")]);
+    for name in ["notes", "notes:latest", "notes:quick", "notes:q4"] {
+        let copied = host.post("/api/copy", &json!({ "source": "one", "destination": name }));
+        assert_eq!(copied.refused_plainly(409), "a corpus has the name `notes`; give the model another");
+        host.post("/api/create", &json!({ "model": name, "from": "one" })).refused_plainly(409);
+    }
+    assert_eq!(machine.aliases.lock().expect("no thread panics").len(), 0);
+
+    assert_eq!(host.post("/api/copy", &json!({ "source": "one", "destination": "diary" })).status, 200);
+    for name in ["diary", "one", "scripted"] {
+        let refused = host.post("/v1/corpora", &json!({ "name": name })).refused(409, "conflict");
+        assert_eq!(refused, format!("a model has the name `{name}`; give the corpus another"));
+    }
+    let titled = json!({ "title": "Diary" });
+    assert_eq!(host.post("/v1/corpora", &titled).json()["name"], "diary-2");
+    assert_eq!(host.post("/v1/vector_stores", &json!({ "name": "Diary" })).json()["id"], "diary-3");
 }
 
 #[test]

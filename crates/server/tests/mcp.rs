@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use calls::Scripted;
 use serde_json::{Value, json};
+use store::Corpora;
 
 use crate::host::{CONTEXT_TOKENS, Host, eventually};
 use test_support::thinker::Thinker;
@@ -100,6 +101,18 @@ fn tools_remember_search_ask_and_read() {
     assert_eq!(good(&host, "list_documents", json!({ "corpus": "pell" }))["documents"], json!([]));
     let (text, failed) = call(&host, "forget", json!({ "corpus": "pell", "document": cited }));
     assert!(failed && text.contains("document"), "{text}");
+}
+
+#[test]
+fn no_corpus_with_the_name_of_a_model_is_made_for_a_text() {
+    let host = Host::new(Scripted::new(CONTEXT_TOKENS));
+    let text = |corpus: &str| json!({ "corpus": corpus, "name": "a", "text": "One.", "method": "rag" });
+    let (said, failed) = call(&host, "remember", text("scripted"));
+    assert!(failed && said.contains("a model has the name `scripted`"), "{said}");
+    assert_eq!(good(&host, "list_corpora", json!({}))["corpora"], json!([]));
+    // One that is there already gets the text.
+    drop(Corpora::new(host.folder.path()).create("scripted").expect("it is new"));
+    assert_eq!(good(&host, "remember", text("scripted"))["status"], "done");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use calls::Scripted;
-use serde_json::json;
+use serde_json::{Value, json};
 use server::{Keys, KeysFile};
 use store::Postgres;
 
@@ -57,6 +57,55 @@ fn a_shared_corpus_is_queried_at_another_server() {
     }
     assert_eq!(send(&other, "DELETE", "/v1/corpora/diary", &ann, "").status, 204);
     send(&one, "POST", "/v1/corpora/diary/ask", &ann, &ask).refused(404, "not_found");
+}
+
+#[test]
+fn what_another_server_removes_is_forgotten_when_the_corpus_is_opened() {
+    let Some(database) = Server::start("server-forgets") else { return };
+    let horse = "Ann's horse is grey.";
+    let host = || {
+        Host::with(Arc::new(Scripted::new(CONTEXT_TOKENS).answer("answer", horse)), |config| {
+            config.vectors = Some(Postgres::at(&database.url()).expect("an address"));
+        })
+    };
+    let (one, other) = (host(), host());
+    one.corpus("diary", &[("horse.txt", horse)]);
+    // The path of a stored response, and that of a thread.
+    let ask = || -> [String; 2] {
+        let id = |value: &Value| value["id"].as_str().unwrap_or_else(|| panic!("{value}")).to_owned();
+        let question = "What is the horse like?";
+        let response = one.post("/v1/responses", &json!({ "model": "diary:quick", "input": question })).json();
+        let thread = id(&one.post("/v1/corpora/diary/threads", &json!({})).json());
+        let body = json!({ "question": question, "method": "rag", "thread": thread });
+        assert_eq!(one.post("/v1/corpora/diary/ask", &body).json()["thread"], thread.as_str());
+        [format!("/v1/responses/{}", id(&response)), format!("/v1/corpora/diary/threads/{thread}")]
+    };
+    let documents = |host: &Host| host.get("/v1/corpora/diary/documents").json()["documents"].take();
+    let opened_with = |number: usize| assert_eq!(documents(&one).as_array().map(Vec::len), Some(number));
+    let statuses = |paths: &[String; 2]| paths.each_ref().map(|path| one.get(path).status);
+
+    let before = ask();
+    let goat = json!({ "name": "goat.txt", "text": "Ann's goat is white.", "method": "rag" });
+    assert_eq!(other.ended(&other.post("/v1/corpora/diary/documents", &goat).json())["status"], "done");
+    opened_with(2);
+    assert_eq!(statuses(&before), [200, 200], "nothing was removed");
+
+    let listed = documents(&other);
+    let removed = listed.as_array().into_iter().flatten().find(|document| document["name"] == "horse.txt");
+    let id = &removed.expect("it is listed")["id"];
+    assert_eq!(other.delete(&format!("/v1/corpora/diary/documents/{id}")).status, 204);
+    opened_with(1);
+    assert_eq!(statuses(&before), [404, 404]);
+    let known = one.folder.path().join("forgetting/diary.known");
+    assert!(!std::fs::read_to_string(&known).expect("it is there").contains("horse.txt"));
+
+    let after = ask();
+    opened_with(1);
+    assert_eq!(statuses(&after), [200, 200], "it is forgotten once");
+    assert_eq!(other.delete("/v1/corpora/diary").status, 204);
+    one.get("/v1/corpora/diary/documents").refused(404, "not_found");
+    assert_eq!(statuses(&after), [404, 404]);
+    assert!(!known.exists());
 }
 
 #[test]

@@ -81,13 +81,14 @@ impl Corpora {
         self.create_empty(name, Some(title::checked(title)?))
     }
 
-    /// Creates an empty corpus with a title, under a name made from it, and opens it for writing.
+    /// Creates an empty corpus with a title, under a name made from it that no corpus has and that is not taken otherwise,
+    /// and opens it for writing.
     ///
     /// # Errors
     /// [`Error::InvalidTitle`], and those of opening.
-    pub fn create_titled(&self, title: &str) -> Result<Writer> {
+    pub fn create_titled(&self, title: &str, is_taken: impl Fn(&str) -> bool) -> Result<Writer> {
         let title = title::checked(title)?;
-        for name in title::names(title) {
+        for name in title::names(title).filter(|name| !is_taken(name)) {
             match self.create_empty(&name, Some(title)) {
                 Err(Error::CorpusExists { .. } | Error::CorpusBusy { .. }) => {}
                 created => return created,

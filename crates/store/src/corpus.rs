@@ -89,6 +89,15 @@ impl Corpus {
         schema::check(&self.database)
     }
 
+    /// The id of the shared corpus of which it is a copy, and the number of the last change that it has; none if it is no
+    /// copy.
+    ///
+    /// # Errors
+    /// Errors of reading the database.
+    pub fn shared_version(&self) -> Result<Option<(String, i64)>> {
+        Ok(Copy::of(&self.database)?.map(|copy| (copy.id, copy.version)))
+    }
+
     /// Copies the corpus, as it was when it was opened, to a new file, from which [`crate::Corpora::restore`] makes a
     /// corpus again. Writers may continue meanwhile. Derived files are not copied.
     ///

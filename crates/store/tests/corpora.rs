@@ -11,14 +11,16 @@ use crate::scratch::{Outcome, Scratch, author, put_lines};
 #[test]
 fn a_corpus_is_never_listed_without_its_title() {
     let scratch = Scratch::new();
+    let create = || drop(scratch.corpora.create_titled("A B", |name| name == "a-b-2").unwrap());
     thread::scope(|scope| {
-        let created = scope.spawn(|| (0..100).for_each(|_| drop(scratch.corpora.create_titled("A B").unwrap())));
+        let created = scope.spawn(|| (0..100).for_each(|_| create()));
         while !created.is_finished() {
             for listing in scratch.corpora.list().unwrap() {
                 assert_eq!(listing.title, "A B", "{}", listing.name);
             }
         }
     });
+    assert!(matches!(scratch.corpora.open("a-b-2"), Err(Error::UnknownCorpus { .. })), "its name was taken");
     drop(scratch.corpora.create_named("other", "Other").unwrap());
     assert!(matches!(scratch.corpora.create_named("refused", "a\nb"), Err(Error::InvalidTitle { .. })));
     let titles = scratch.corpora.list().unwrap().into_iter().map(|listing| listing.title);

@@ -49,7 +49,7 @@ pub(crate) struct AskRequest {
     pub layout: Option<String>,
     /// Form of prompts: `paper` or `small`; by default that of each model's size.
     pub profile: Option<String>,
-    /// Maximum tokens of retrieved pages in one prompt.
+    /// Maximum tokens of retrieved pages in one prompt, 64 or more.
     pub evidence_tokens: Option<usize>,
     /// Seconds to wait for the preparation of the corpus, at most those of the server (`--prepare-wait`), by default all
     /// of them; then the answer is from what is ready.
@@ -73,6 +73,9 @@ pub(crate) type Watch = Arc<dyn Fn(&str, &Value) + Send + Sync>;
 /// Upper limits of requests; no method needs more.
 const MAX_PAGES: usize = 1000;
 const MAX_ROUNDS: usize = 100;
+
+/// The least `evidence_tokens`: fewer hold no passage, and the answer would be made from nothing.
+pub const MIN_EVIDENCE_TOKENS: usize = 64;
 
 /// Answer a question from a corpus.
 #[utoipa::path(post, path = "/v1/corpora/{corpus}/ask", tag = "Memory", params(("corpus" = String, Path)),
@@ -128,7 +131,7 @@ pub(crate) async fn answer(
         let (app, tenant, corpus, settings) = (Arc::clone(app), Arc::clone(tenant), corpus.clone(), settings.clone());
         let id = id.clone();
         move |why: String, state: CorpusState| async move {
-            let corpus = tenant.corpora.open(&corpus)?;
+            let corpus = tenant.open(&corpus)?;
             let trace = Trace::to(record);
             let mut session = Session {
                 caller: &*app.caller,
@@ -196,7 +199,7 @@ async fn place(app: &App, tenant: &Arc<Tenant>, corpus: &str, request: &AskReque
     let place = Place { thread, turn: request.turn };
     let (tenant, corpus, question) = (Arc::clone(tenant), corpus.to_owned(), request.question.clone());
     run_blocking(move || {
-        thread::check(&tenant.corpora.open(&corpus)?, &place, &question)?;
+        thread::check(&tenant.open(&corpus)?, &place, &question)?;
         Ok(Some(place))
     })
     .await
@@ -210,6 +213,10 @@ fn settings(request: &AskRequest) -> Result<Settings> {
         }
         value => Ok(value),
     };
+    if let Some(tokens) = request.evidence_tokens.filter(|tokens| *tokens < MIN_EVIDENCE_TOKENS) {
+        let reason = format!("`evidence_tokens` is {tokens}; a passage needs {MIN_EVIDENCE_TOKENS} or more");
+        return Err(ServerError::invalid(reason, "evidence_tokens"));
+    }
     let named = |reason: String, param: &str| ServerError::invalid(reason, param);
     let mut settings = Settings {
         method: method(request.method.as_deref())?,

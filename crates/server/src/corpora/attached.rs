@@ -60,7 +60,7 @@ pub(crate) async fn attach(
     let folder = tenant.uploads.create()?;
     let (owner, name) = (Arc::clone(tenant), corpus.clone());
     let (folder, mut records, uploads) = run_blocking(move || {
-        let open = owner.corpora.open(&name)?;
+        let open = owner.open(&name)?;
         let mut taken: Vec<String> = open.documents()?.into_iter().map(|document| document.path).collect();
         taken.extend(kept::all::<Attached>(&open)?.into_iter().map(|record| record.document));
         let (mut records, mut uploads) = (Vec::new(), Vec::new());
@@ -93,7 +93,7 @@ pub(crate) async fn attach(
     let ids: Vec<String> = records.iter().map(|record| record.id.clone()).collect();
     let (owner, name) = (Arc::clone(tenant), corpus.clone());
     run_blocking(move || {
-        let corpus = owner.corpora.open(&name)?;
+        let corpus = owner.open(&name)?;
         records.iter().try_for_each(|record| kept::write(&corpus, record))
     })
     .await?;
@@ -101,7 +101,7 @@ pub(crate) async fn attach(
     // A file whose job is refused can be added again.
     let owner = Arc::clone(tenant);
     run_blocking(move || {
-        let corpus = owner.corpora.open(&corpus)?;
+        let corpus = owner.open(&corpus)?;
         ids.iter().try_for_each(|id| kept::delete::<Attached>(&corpus, id))
     })
     .await?;
@@ -231,7 +231,7 @@ pub(crate) async fn detach_everywhere(tenant: &Arc<Tenant>, id: &str) -> Result<
         for listing in owner.corpora.list()? {
             let name = listing.name.to_string();
             // A corpus that cannot be read has no files to remove.
-            let Ok(corpus) = owner.corpora.open(&name) else { continue };
+            let Ok(corpus) = owner.open(&name) else { continue };
             if kept::read::<Attached>(&corpus, &wanted).is_ok() {
                 holding.push(name);
             }

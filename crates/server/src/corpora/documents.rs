@@ -117,7 +117,7 @@ pub(super) async fn reading<T: Send + 'static>(
     read: impl FnOnce(&Corpus) -> Result<T> + Send + 'static,
 ) -> Result<T> {
     let tenant = Arc::clone(tenant);
-    run_blocking(move || read(&tenant.corpora.open(&corpus)?)).await
+    run_blocking(move || read(&tenant.open(&corpus)?)).await
 }
 
 fn described(document: &Document, corpus: &Corpus) -> Result<Value> {

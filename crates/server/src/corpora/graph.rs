@@ -62,7 +62,7 @@ pub(super) async fn show(
     }
     let tenant = tenant.clone();
     run_blocking(move || {
-        let corpus = tenant.corpora.open(&corpus)?;
+        let corpus = tenant.open(&corpus)?;
         let paths: BTreeMap<DocId, String> =
             corpus.documents()?.into_iter().map(|document| (document.id, document.path)).collect();
         let whole = (kind.view)(&corpus, view.question.as_deref())?;

@@ -147,10 +147,10 @@ pub(crate) fn check_text(text: &TextUpload) -> Result<()> {
 /// Refuses an unknown corpus before anything is stored.
 pub(crate) async fn check_corpus(tenant: &Arc<Tenant>, corpus: &str) -> Result<()> {
     let (tenant, corpus) = (Arc::clone(tenant), corpus.to_owned());
-    crate::blocking::run_blocking(move || match tenant.corpora.open(&corpus) {
+    crate::blocking::run_blocking(move || match tenant.open(&corpus) {
         // A busy corpus exists: the job may wait for the current writer.
-        Ok(_) | Err(store::Error::CorpusBusy { .. }) => Ok(()),
-        Err(error) => Err(error.into()),
+        Ok(_) | Err(ServerError::Store(store::Error::CorpusBusy { .. })) => Ok(()),
+        Err(error) => Err(error),
     })
     .await
 }

@@ -19,6 +19,7 @@ mod threads;
 pub(crate) mod trace_list;
 mod traces;
 
+pub use ask::MIN_EVIDENCE_TOKENS;
 pub(crate) use ask::{AskRequest, Watch, answer};
 pub(crate) use documents::{document_paths, list_documents, read_document, remove_document};
 pub(crate) use ingest::{
@@ -29,7 +30,7 @@ pub(crate) use search::{SearchRequest, search_pages};
 
 use std::sync::Arc;
 
-use axum::extract::Path;
+use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::{Extension, Json};
 use memory::methods as registry;
@@ -102,23 +103,36 @@ pub(crate) async fn list_corpora(tenant: &Arc<Tenant>) -> Result<Vec<Value>> {
 
 /// Create an empty corpus.
 #[utoipa::path(post, path = "/v1/corpora", tag = "Memory", request_body = NewCorpus,
-    responses((status = 201, body = Value), (status = 409, description = "A corpus of this name exists")))]
-async fn create(Extension(tenant): CurrentTenant, Body(new): Body<NewCorpus>) -> Result<(StatusCode, Json<Value>)> {
+    responses((status = 201, body = Value), (status = 409, description = "A corpus or model of this name exists")))]
+async fn create(
+    State(app): State<App>,
+    Extension(tenant): CurrentTenant,
+    Body(new): Body<NewCorpus>,
+) -> Result<(StatusCode, Json<Value>)> {
     let created = run_blocking(move || match (new.name, new.title) {
         (None, Some(title)) => {
-            let name = tenant.corpora.create_titled(&title)?.name().to_string();
+            let name = tenant.corpora.create_titled(&title, |name| app.has_model(name))?.name().to_string();
             Ok(json!({ "name": name, "title": title.trim() }))
         }
         (Some(name), title) => {
-            drop(match &title {
-                Some(title) => tenant.corpora.create_named(&name, title)?,
-                None => tenant.corpora.create(&name)?,
-            });
+            create_corpus(&app, &tenant, &name, title.as_deref())?;
             Ok(json!({ "name": name, "title": title.as_deref().unwrap_or(&name).trim() }))
         }
         (None, None) => Err(ServerError::invalid("a new corpus needs a `name` or a `title`", "name")),
     });
     Ok((StatusCode::CREATED, Json(created.await?)))
+}
+
+/// Creates an empty corpus. A request names a model and a corpus in the same field, so the name of a model is refused.
+pub(crate) fn create_corpus(app: &App, tenant: &Tenant, name: &str, title: Option<&str>) -> Result<()> {
+    if app.has_model(name) {
+        return Err(ServerError::Conflict(format!("a model has the name `{name}`; give the corpus another")));
+    }
+    drop(match title {
+        Some(title) => tenant.corpora.create_named(name, title)?,
+        None => tenant.corpora.create(name)?,
+    });
+    Ok(())
 }
 
 /// Change the title of a corpus.

@@ -141,7 +141,7 @@ async fn with_notes<T: Send + 'static>(
 ) -> Result<T> {
     let tenant = Arc::clone(tenant);
     run_blocking(move || {
-        let corpus = tenant.corpora.open(&corpus)?;
+        let corpus = tenant.open(&corpus)?;
         let _one = kept::lock(&corpus)?;
         work(&corpus)
     })

@@ -47,7 +47,7 @@ pub(crate) fn forget(corpus: &Corpus) -> Result<()> {
     responses((status = 200, body = Value), (status = 404)))]
 async fn show(Extension(tenant): CurrentTenant, Path(corpus): Path<String>) -> Result<Json<Value>> {
     run_blocking(move || {
-        let corpus = tenant.corpora.open(&corpus)?;
+        let corpus = tenant.open(&corpus)?;
         let bytes = match fs::read(corpus.file(FILE)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Ok(Json(json!({ "made": false, "questions": [] })));
@@ -75,9 +75,9 @@ async fn make(
         let app = Arc::clone(&app);
         move || async move {
             // The first opening of a shared corpus creates its folder.
-            drop(tenant.corpora.open(&corpus)?);
+            drop(tenant.open(&corpus)?);
             let state = tenant.forget.state(&corpus)?;
-            let corpus = tenant.corpora.open(&corpus)?;
+            let corpus = tenant.open(&corpus)?;
             let trace = Trace::off();
             let session = Session {
                 caller: &*app.caller,

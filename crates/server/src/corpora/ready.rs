@@ -105,7 +105,7 @@ async fn state(app: &App, tenant: &Arc<Tenant>, corpus: &str, settings: &Setting
     let (app, tenant, corpus) = (Arc::clone(app), Arc::clone(tenant), corpus.to_owned());
     let settings = settings.clone();
     run_blocking(move || {
-        let corpus = tenant.corpora.open(&corpus)?;
+        let corpus = tenant.open(&corpus)?;
         if corpus.passages(Layer::Page)?.is_empty() {
             return Ok(State::Empty);
         }

@@ -85,7 +85,7 @@ pub(crate) async fn search_pages(
     let work = || {
         let (app, tenant, corpus, query) = (Arc::clone(app), Arc::clone(tenant), corpus.clone(), Arc::clone(&query));
         move || async move {
-            let corpus = tenant.corpora.open(&corpus)?;
+            let corpus = tenant.open(&corpus)?;
             let trace = Trace::off();
             let session = Session {
                 caller: &*app.caller,

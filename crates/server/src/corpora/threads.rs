@@ -65,7 +65,7 @@ async fn with_corpus<T: Send + 'static>(
         return Err(ServerError::NoThreads);
     }
     let tenant = Arc::clone(tenant);
-    run_blocking(move || work(&tenant.corpora.open(&corpus)?)).await
+    run_blocking(move || work(&tenant.open(&corpus)?)).await
 }
 
 /// List the threads of a corpus, the latest first; `kept` is false where the server keeps none.

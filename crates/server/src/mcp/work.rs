@@ -15,8 +15,8 @@ use tokio::time::timeout;
 use super::Mcp;
 use crate::blocking::run_blocking;
 use crate::corpora::{
-    AskRequest, CancelOnDrop, Job, SearchRequest, TextUpload, answer, check_text, document_paths, ingest_text,
-    list_corpora, list_documents, read_document, remove_document, search_pages, start_preparation,
+    AskRequest, CancelOnDrop, Job, SearchRequest, TextUpload, answer, check_text, create_corpus, document_paths,
+    ingest_text, list_corpora, list_documents, read_document, remove_document, search_pages, start_preparation,
 };
 use crate::error::{Result, ServerError};
 use crate::json::in_words_of_json;
@@ -119,10 +119,17 @@ impl Mcp {
         let Remember { corpus, name, text, method } = read(arguments)?;
         let text = TextUpload { name, text, method };
         check_text(&text)?;
-        let (owner, new) = (Arc::clone(tenant), corpus.clone());
-        run_blocking(move || match owner.corpora.create(&new) {
-            Ok(_) | Err(store::Error::CorpusExists { .. } | store::Error::CorpusBusy { .. }) => Ok(()),
-            Err(error) => Err(error.into()),
+        let (app, owner, new) = (Arc::clone(&self.app), Arc::clone(tenant), corpus.clone());
+        run_blocking(move || {
+            let made = match owner.open(&new) {
+                Err(ServerError::Store(store::Error::UnknownCorpus { .. })) => create_corpus(&app, &owner, &new, None),
+                opened => opened.map(drop),
+            };
+            match made {
+                // Another request creates or changes it.
+                Err(ServerError::Store(store::Error::CorpusExists { .. } | store::Error::CorpusBusy { .. })) => Ok(()),
+                made => made,
+            }
         })
         .await?;
         let job = ingest_text(&self.app, tenant, corpus, text).await?;

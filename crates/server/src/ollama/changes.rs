@@ -18,10 +18,11 @@ use crate::blocking::run_blocking;
 use crate::body::Body;
 use crate::error::{Result, ServerError};
 use crate::pulling::{Preset, PullProgress, Refused, Shelf, ShelfModel, find_named};
+use crate::recall::check_model_name;
 use crate::served::LATEST;
 use crate::shelf::{fetch, shelf_of};
 use crate::stream::{Framing, Sink, respond};
-use crate::tenant::CurrentTenant;
+use crate::tenant::{CurrentTenant, Tenant};
 use crate::warnings::Warnings;
 
 /// Fetch a model: a name that `memlocal models list` shows, `hf:OWNER/REPO[:QUANT]` or `hf.co/OWNER/REPO[:QUANT]`. One that
@@ -35,7 +36,7 @@ pub(super) async fn pull(
 ) -> Result<Response> {
     let (name, streams) = (request.name()?.to_owned(), request.stream.unwrap_or(true));
     let bring = async move |report: Box<dyn FnMut(PullProgress) + Send>| {
-        if is_fixed(&app, &name) || app.meant(&name).await?.is_some() {
+        if app.is_fixed(&name) || app.meant(&name).await?.is_some() {
             return Ok(());
         }
         let shelf = shelf_of(&app, &tenant)?;
@@ -91,7 +92,8 @@ pub(super) struct CreateRequest {
 
 /// Give a model a name: another model, or a GGUF file that was uploaded or is on the server.
 #[utoipa::path(post, path = "/api/create", tag = "Ollama", request_body = CreateRequest,
-    responses((status = 200, content((Value = "application/json"), (String = "application/x-ndjson")))))]
+    responses((status = 200, content((Value = "application/json"), (String = "application/x-ndjson"))),
+        (status = 409, description = "A model of the start or a corpus has the name")))]
 pub(super) async fn create(
     State(app): State<App>,
     Extension(tenant): CurrentTenant,
@@ -137,7 +139,7 @@ pub(super) async fn create(
     };
     let (system, parameters) = (request.system.unwrap_or_default(), request.parameters.unwrap_or_default());
     Options::check(parameters.clone(), &warnings)?;
-    name_model(&app, shelf, name, of, Preset { system, parameters }).await?;
+    name_model(&app, &tenant, shelf, (name, of), Preset { system, parameters }).await?;
     if !request.stream.unwrap_or(true) {
         return Ok(Json(json!({ "status": "success" })).into_response());
     }
@@ -157,7 +159,8 @@ pub(super) struct CopyRequest {
 
 /// Give a model on this disk another name.
 #[utoipa::path(post, path = "/api/copy", tag = "Ollama", request_body = CopyRequest,
-    responses((status = 200), (status = 404)))]
+    responses((status = 200), (status = 404),
+        (status = 409, description = "A model of the start or a corpus has the name")))]
 pub(super) async fn copy(
     State(app): State<App>,
     Extension(tenant): CurrentTenant,
@@ -166,17 +169,25 @@ pub(super) async fn copy(
     let shelf = shelf_of(&app, &tenant)?;
     let found = named(&shelf, &request.source).await?;
     let source = found.ok_or_else(|| ServerError::UnknownModel(request.source.clone()))?;
-    name_model(&app, shelf, request.destination, source.name, Preset::default()).await
+    name_model(&app, &tenant, shelf, (request.destination, source.name), Preset::default()).await
 }
 
-/// Gives a model a name that no other has. The preset of a name that it is made from applies where this one says nothing.
-async fn name_model(app: &App, shelf: Arc<dyn Shelf>, name: String, of: String, preset: Preset) -> Result<()> {
+/// Gives a model a name that no other model has, nor a corpus. The preset of a name that it is made from applies where this
+/// one says nothing.
+async fn name_model(
+    app: &App,
+    tenant: &Arc<Tenant>,
+    shelf: Arc<dyn Shelf>,
+    (name, of): (String, String),
+    preset: Preset,
+) -> Result<()> {
     let name = name.strip_suffix(LATEST).unwrap_or(&name).to_owned();
-    if is_fixed(app, &name) {
+    if app.is_fixed(&name) {
         return Err(ServerError::Fixed(name));
     }
-    let renamed = name.clone();
+    let (tenant, renamed) = (Arc::clone(tenant), name.clone());
     run_blocking(move || {
+        check_model_name(&tenant, &name)?;
         let (of, base) = match find_named(&*shelf, &of) {
             Some(model) => (model.name, model.preset),
             None => (of, Preset::default()),
@@ -202,12 +213,12 @@ pub(super) async fn delete(
 ) -> Result<()> {
     let shelf = shelf_of(&app, &tenant)?;
     let name = request.name()?.to_owned();
-    if is_fixed(&app, &name) {
+    if app.is_fixed(&name) {
         return Err(ServerError::Fixed(name));
     }
     let found = named(&shelf, &name).await?.ok_or(ServerError::UnknownModel(name))?;
     // The request may have named it in another way.
-    if is_fixed(&app, &found.name) {
+    if app.is_fixed(&found.name) {
         return Err(ServerError::Fixed(found.name));
     }
     app.residents.unload(|known| known == found.name).await?;
@@ -215,11 +226,6 @@ pub(super) async fn delete(
         return Err(ServerError::Conflict(format!("the model `{}` is in use", found.name)));
     }
     run_blocking(move || shelf.remove(&found.name).map_err(refused)).await
-}
-
-/// Whether the server was started with the model of this name.
-fn is_fixed(app: &App, name: &str) -> bool {
-    app.served(name).is_ok() || app.check_embedder(name).is_ok()
 }
 
 /// The model on this disk of this name.

@@ -13,6 +13,7 @@ mod messages;
 mod models;
 mod paging;
 pub(crate) mod params;
+mod quoted;
 mod records;
 mod rerank;
 pub(crate) mod responses;

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -69,6 +69,26 @@ impl Files {
     /// As [`Files::keep`], for a file of a batch.
     pub fn keep_written(&self, name: String, content: PathBuf) -> Result<StoredFile> {
         self.keep(name, WRITTEN, content)
+    }
+
+    /// Lets the contents of the files that batches have written be rewritten, one by one.
+    ///
+    /// # Errors
+    /// The first one; the files after it are as they were.
+    pub fn rewrite_written(&self, rewrite: impl Fn(&Path) -> Result<()>) -> Result<()> {
+        let _one = self.lock()?;
+        for file in self.all()?.into_iter().filter(StoredFile::is_written) {
+            let content = self.path(&file.id, "content")?;
+            if !content.exists() {
+                continue;
+            }
+            rewrite(&content)?;
+            let bytes = fs::metadata(content)?.len();
+            if bytes != file.bytes {
+                self.write(&StoredFile { bytes, ..file })?;
+            }
+        }
+        Ok(())
     }
 
     pub fn delete(&self, id: &str) -> Result<()> {

@@ -12,7 +12,7 @@ mod steps;
 pub(crate) use address::Address;
 pub(crate) use cited::{Mark, Recalled, Source};
 pub(crate) use conversation::Conversation;
-pub(crate) use models::{CorpusModel, find, names, quick};
+pub(crate) use models::{CorpusModel, check_model_name, find, names, quick};
 
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -63,7 +63,7 @@ pub(crate) async fn names(app: &App, tenant: &Arc<Tenant>) -> Result<Vec<CorpusM
     let tenant = Arc::clone(tenant);
     let listings = run_blocking(move || Ok(tenant.corpora.list()?)).await?;
     let loadable = loadable(app).await?;
-    let is_model = |name: &str| is_model(app, name) || loadable.iter().any(|model| matches_name(&model.name, name));
+    let is_model = |name: &str| app.is_fixed(name) || loadable.iter().any(|model| matches_name(&model.name, name));
     let mut models = Vec::new();
     for listing in listings {
         let plain = CorpusModel { corpus: listing.name.to_string(), depth: None, title: listing.title };
@@ -79,7 +79,7 @@ pub(crate) async fn names(app: &App, tenant: &Arc<Tenant>) -> Result<Vec<CorpusM
 
 /// The corpus that a request names as its model; `None` if it names a model, or nothing that is here.
 pub(crate) async fn find(app: &App, tenant: &Arc<Tenant>, name: &str) -> Result<Option<CorpusModel>> {
-    if is_model(app, name) {
+    if app.is_fixed(name) {
         return Ok(None);
     }
     let name = name.strip_suffix(LATEST).unwrap_or(name);
@@ -90,21 +90,34 @@ pub(crate) async fn find(app: &App, tenant: &Arc<Tenant>, name: &str) -> Result<
             None => return Ok(None),
         },
     };
-    let (tenant, corpus) = (Arc::clone(tenant), corpus.to_owned());
-    let found = run_blocking(move || match tenant.corpora.open(&corpus) {
-        Ok(_) => Ok(Some(CorpusModel { title: corpus.clone(), corpus, depth })),
-        Err(store::Error::UnknownCorpus { .. } | store::Error::InvalidName { .. }) => Ok(None),
-        Err(error) => Err(ServerError::from(error)),
+    let (app, tenant, name, corpus) = (Arc::clone(app), Arc::clone(tenant), name.to_owned(), corpus.to_owned());
+    run_blocking(move || {
+        // The disk is listed only where there is a corpus of this name.
+        let is_corpus = has_corpus(&tenant, &corpus)? && !app.has_on_disk(&name);
+        Ok(is_corpus.then(|| CorpusModel { title: corpus.clone(), corpus, depth }))
     })
-    .await?;
-    // The disk is listed only where there is a corpus of this name.
-    Ok(if found.is_some() && is_on_disk(app, name).await? { None } else { found })
+    .await
 }
 
-/// Whether a request would have a model of this name loaded.
-async fn is_on_disk(app: &App, name: &str) -> Result<bool> {
-    let meant = app.meant(name).await?;
-    Ok(meant.is_some_and(|meant| app.loads_models() || app.served(&meant.model.name).is_ok()))
+/// Whether a tenant has a corpus of this name.
+fn has_corpus(tenant: &Tenant, name: &str) -> Result<bool> {
+    match tenant.open(name) {
+        Ok(_) => Ok(true),
+        Err(ServerError::Store(store::Error::UnknownCorpus { .. } | store::Error::InvalidName { .. })) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Refuses the name of a new model that is that of a corpus, or would be without its variant, which requests may omit.
+///
+/// # Errors
+/// [`ServerError::Conflict`], and those of opening the corpus.
+pub(crate) fn check_model_name(tenant: &Tenant, name: &str) -> Result<()> {
+    let corpus = name.split(':').next().unwrap_or(name);
+    if has_corpus(tenant, corpus)? {
+        return Err(ServerError::Conflict(format!("a corpus has the name `{corpus}`; give the model another")));
+    }
+    Ok(())
 }
 
 /// These corpora, at the depth of one search and one answer.
@@ -115,14 +128,10 @@ pub(crate) async fn quick(tenant: &Arc<Tenant>, corpora: Vec<String>) -> Result<
     let tenant = Arc::clone(tenant);
     run_blocking(move || {
         let model = |corpus: String| {
-            tenant.corpora.open(&corpus)?;
+            tenant.open(&corpus)?;
             Ok(CorpusModel { title: corpus.clone(), corpus, depth: Some(DEPTHS[0]) })
         };
         corpora.into_iter().map(model).collect()
     })
     .await
-}
-
-fn is_model(app: &App, name: &str) -> bool {
-    app.served(name).is_ok() || app.check_embedder(name).is_ok()
 }

@@ -97,6 +97,13 @@ pub(super) fn reply(batch: &str, line: &Line, response: Value, error: Value) -> 
         "error": error })
 }
 
+/// The line of a reply that may quote a removed text, without it.
+pub(super) fn without_reply(reply: &Value) -> Value {
+    let message = "a document that the answer may quote was removed or replaced; send the request again";
+    json!({ "id": reply["id"], "custom_id": reply["custom_id"], "response": null,
+        "error": { "code": "document_removed", "message": message } })
+}
+
 /// Adds a line to a file that only its owner may read.
 pub(super) fn append(path: &Path, line: &Value) -> io::Result<()> {
     if !path.exists() {

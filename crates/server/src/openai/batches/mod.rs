@@ -1,10 +1,12 @@
 //! /v1/batches: the requests of a file, answered in the background with the lowest priority; a batch resumes after the
 //! server was restarted.
 
+mod forgetting;
 pub(crate) mod kept;
 mod lines;
 mod run;
 
+pub(crate) use forgetting::forget;
 pub(crate) use run::resume;
 
 use std::collections::BTreeMap;

@@ -17,12 +17,14 @@ use hyper_util::service::TowerToHyperService;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
+use super::super::quoted::Quoted;
 use super::super::stored_files::StoredFile;
 use super::kept::{Batches, Counts, Status};
 use super::lines::{self, FAILURES, Line, REPLIES};
 use crate::app::{App, PRIORITY};
 use crate::blocking::run_blocking;
 use crate::error::{Result, ServerError};
+use crate::fresh::since_1970;
 use crate::tenant::Tenant;
 
 /// Runs a task on the batches of a tenant.
@@ -114,28 +116,32 @@ async fn run(app: &App, tenant: &Arc<Tenant>, id: &str) -> Result<()> {
         .layer(Extension(Arc::clone(tenant)))
         .with_state(Arc::clone(app));
     let service = TowerToHyperService::new(routes);
-    let mut outcomes = stream::iter(left)
+    let mut requests = stream::iter(left)
         .map(|line| {
-            let (service, endpoint) = (service.clone(), endpoint.as_str());
+            let (service, endpoint, line) = (service.clone(), endpoint.as_str(), Arc::new(line));
             async move {
-                let is_cancelled = with(tenant, {
-                    let id = id.to_owned();
-                    move |batches| Ok(batches.records.read(&id)?.status == Status::Cancelling)
-                });
-                if is_stopping(app) || is_cancelled.await? {
-                    return Ok(None);
+                loop {
+                    let is_cancelled = with(tenant, {
+                        let id = id.to_owned();
+                        move |batches| Ok(batches.records.read(&id)?.status == Status::Cancelling)
+                    });
+                    if is_stopping(app) || is_cancelled.await? {
+                        return Ok(());
+                    }
+                    let outcome = PRIORITY.scope(Priority::Bulk, answer(app, &service, endpoint, &line)).await?;
+                    let Some(outcome) = outcome else { return Ok(()) };
+                    let (owner, name, line) = (Arc::clone(tenant), id.to_owned(), Arc::clone(&line));
+                    if run_blocking(move || record(&owner, &name, &line, outcome)).await? {
+                        return Ok::<_, ServerError>(());
+                    }
                 }
-                let outcome = PRIORITY.scope(Priority::Bulk, answer(app, &service, endpoint, &line)).await?;
-                Ok::<_, ServerError>(outcome.map(|outcome| (line, outcome)))
             }
         })
         .buffer_unordered(CONCURRENT);
-    while let Some(outcome) = outcomes.next().await {
-        let Some((line, outcome)) = outcome? else { continue };
-        let (owner, name) = (Arc::clone(tenant), id.to_owned());
-        run_blocking(move || record(&owner, &name, &line, outcome)).await?;
+    while let Some(ended) = requests.next().await {
+        ended?;
     }
-    drop(outcomes);
+    drop(requests);
     if is_stopping(app) {
         return Ok(());
     }
@@ -155,8 +161,10 @@ fn begin(tenant: &Tenant, id: &str, max_line_bytes: usize) -> Result<(String, Ve
     let unusable = |reason| ServerError::invalid(reason, "input_file_id");
     let mut left = lines::read(&input, &batch.endpoint, max_line_bytes).map_err(unusable)?;
     let total = left.len();
-    let completed = lines::answered(&place(tenant, id, REPLIES)?)?;
-    let failed = lines::answered(&place(tenant, id, FAILURES)?)?;
+    let (completed, failed) = {
+        let _one = batches.records.lock()?;
+        (lines::answered(&place(tenant, id, REPLIES)?)?, lines::answered(&place(tenant, id, FAILURES)?)?)
+    };
     left.retain(|line| !completed.contains(&line.number) && !failed.contains(&line.number));
     batches.change(id, |batch| {
         batch.counts = Counts { total, completed: completed.len(), failed: failed.len() };
@@ -167,8 +175,15 @@ fn begin(tenant: &Tenant, id: &str, max_line_bytes: usize) -> Result<(String, Ve
     Ok((batch.endpoint, left))
 }
 
-/// What became of a request: the status and the body of its reply, or why it is not one.
-type Outcome = std::result::Result<(StatusCode, Value), String>;
+/// What became of a request: its reply, or why it is not one.
+type Outcome = std::result::Result<Reply, String>;
+
+struct Reply {
+    status: StatusCode,
+    body: Value,
+    /// What it may quote.
+    quoted: Option<Quoted>,
+}
 
 /// Sends a request; none if the server is stopping.
 async fn answer(
@@ -190,7 +205,7 @@ async fn answer(
             Ok(response) => response,
             Err(never) => match never {},
         };
-        let status = response.status();
+        let (status, quoted) = (response.status(), response.extensions().get::<Quoted>().cloned());
         if is_stopping(app) && !status.is_success() {
             return Ok(None);
         }
@@ -201,28 +216,41 @@ async fn answer(
         let unusable = |error: axum::Error| ServerError::Worker(error.to_string());
         let bytes = to_bytes(response.into_body(), usize::MAX).await.map_err(unusable)?;
         let body = serde_json::from_slice(&bytes).unwrap_or_else(|_| String::from_utf8_lossy(&bytes).into());
-        return Ok(Some(Ok((status, body))));
+        return Ok(Some(Ok(Reply { status, body, quoted })));
     }
 }
 
-/// Keeps what became of a request.
-fn record(tenant: &Tenant, id: &str, line: &Line, outcome: Outcome) -> Result<()> {
-    let (is_reply, written) = match outcome {
-        Ok((status, body)) => {
+/// Keeps what became of a request; false if a text that the reply may quote was removed or replaced meanwhile, so that the
+/// request is sent again.
+fn record(tenant: &Tenant, id: &str, line: &Line, outcome: Outcome) -> Result<bool> {
+    let (is_reply, mut written, quoted) = match outcome {
+        Ok(Reply { status, body, quoted }) => {
             let response =
                 json!({ "status_code": status.as_u16(), "request_id": format!("{id}-{}", line.number), "body": body });
-            (status.is_success(), lines::reply(id, line, response, Value::Null))
+            (status.is_success(), lines::reply(id, line, response, Value::Null), quoted)
         }
         Err(reason) => {
             let error = json!({ "code": "invalid_line", "message": format!("line {}: {reason}", line.number) });
-            (false, lines::reply(id, line, Value::Null, error))
+            (false, lines::reply(id, line, Value::Null, error), None)
         }
     };
+    let quoted = quoted.filter(|quoted| !quoted.corpora.is_empty());
+    if let Some(quoted) = &quoted {
+        written["corpora"] = json!(quoted.corpora);
+        written["answered_at"] = since_1970().as_secs().into();
+    }
     let path = tenant.batches.records.path(id, if is_reply { REPLIES } else { FAILURES })?;
-    lines::append(&path, &written)?;
-    tenant.batches.change(id, |batch| {
+    // The lock of the change is that of forgetting too.
+    tenant.batches.change(id, |batch| -> Result<bool> {
+        if let Some(quoted) = quoted
+            && !quoted.is_current(tenant)?
+        {
+            return Ok(false);
+        }
+        lines::append(&path, &written)?;
         *(if is_reply { &mut batch.counts.completed } else { &mut batch.counts.failed }) += 1;
-    })
+        Ok(true)
+    })?
 }
 
 /// Moves the replies to the files of the holder.
@@ -234,7 +262,10 @@ fn end(tenant: &Tenant, id: &str) -> Result<()> {
         }
         was_cancelled
     })?;
-    let (output, errors) = (keep(tenant, id, REPLIES)?, keep(tenant, id, FAILURES)?);
+    let (output, errors) = {
+        let _one = tenant.batches.records.lock()?;
+        (keep(tenant, id, REPLIES)?, keep(tenant, id, FAILURES)?)
+    };
     tenant.batches.change(id, |batch| {
         (batch.output, batch.errors) = (output.or(batch.output.take()), errors.or(batch.errors.take()));
         batch.set(if was_cancelled { Status::Cancelled } else { Status::Completed });

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use axum::Json;
 use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
 use serde_json::{Value, json};
 
 use super::super::messages::prompt;
 use super::super::params::refuse_if;
+use super::super::quoted::Quoted;
 use super::super::tools::ToolChoice;
 use super::super::usage;
 use super::{ChatRequest, ResponseFormat, closing_reason};
@@ -41,10 +42,12 @@ pub(super) async fn complete(
     let include_usage = request.stream_options.is_some_and(|options| options.include_usage);
     let streams = request.stream.unwrap_or(false);
     let head = Head { id: fresh_id("chatcmpl")?, created: since_1970().as_secs(), model: model.name(), include_usage };
+    let corpus = model.corpus.clone();
     let question = read(request, model, address, warnings)?;
     if !streams {
+        let quoted = Quoted::before(&tenant, vec![corpus]).await?;
         let told = recall(&app, &tenant, question, |_| {}).await?;
-        return Ok(Json(head.whole(&told)).into_response());
+        return Ok((Extension(quoted), Json(head.whole(&told))).into_response());
     }
     respond(Framing::Events, |sink| async move {
         let _permit = permit;

@@ -9,10 +9,10 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
+use super::super::quoted::states_of;
 use super::super::records::Records;
 use super::conversation::Conversation;
 use super::items::{Input, Items};
-use super::stored::states_of;
 use crate::app::{App, fresh_id, since_1970};
 use crate::blocking::run_blocking;
 use crate::body::Body;

@@ -61,7 +61,7 @@ impl Record {
 }
 
 /// Whether an annotation or a result of a search in an item names a document.
-fn cites(item: &Value, gone: &Gone) -> bool {
+pub(crate) fn cites(item: &Value, gone: &Gone) -> bool {
     let results = item["results"].as_array().into_iter().flatten();
     let parts = item["content"].as_array().into_iter().flatten();
     let annotations = parts.filter_map(|part| part["annotations"].as_array()).flatten();

@@ -22,6 +22,7 @@ use axum::{Extension, Json};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use super::quoted::Quoted;
 use crate::admission::AdmittedJson;
 use crate::app::App;
 use crate::error::Result;
@@ -75,7 +76,8 @@ async fn respond_to(
     };
     let app = if models.is_empty() { app.serving(&request.model).await? } else { app };
     corpora.extend(models.iter().map(|model| model.corpus.clone()));
-    let states = stored::states(&tenant, corpora.clone()).await?;
+    let quoted = Quoted::before(&tenant, corpora.clone()).await?;
+    let states = quoted.states.clone();
     let asked = request.read((models, address), search, &earlier, (&app, &tenant), &warnings)?;
     let continued = conversation.map(|id| Continued { id, corpora: corpora.clone() });
     let record = stores.then(|| asked.record(previous, corpora));
@@ -84,7 +86,8 @@ async fn respond_to(
         return Ok(Json(background::start(app, tenant, generation(None)?, permit).await?).into_response());
     }
     if !streams {
-        return Ok(Json(generation(None)?.run(&app, &tenant).await?).into_response());
+        let response = generation(None)?.run(&app, &tenant).await?;
+        return Ok((Extension(quoted), Json(response)).into_response());
     }
     respond(Framing::Events, |sink| async move {
         let _permit = permit;

@@ -8,6 +8,7 @@ use axum::{Extension, Json};
 use serde_json::{Value, json};
 
 use super::super::paging::{Part, listed};
+use super::super::quoted::states_of;
 use super::kept::{Record, Responses};
 use crate::blocking::run_blocking;
 use crate::body::Params;
@@ -23,16 +24,6 @@ async fn with<T: Send + 'static>(
 ) -> Result<T> {
     let tenant = Arc::clone(tenant);
     run_blocking(move || work(&tenant.responses)).await
-}
-
-/// The states of corpora.
-pub(super) async fn states(tenant: &Arc<Tenant>, corpora: Vec<String>) -> Result<Vec<CorpusState>> {
-    let tenant = Arc::clone(tenant);
-    run_blocking(move || states_of(&tenant, &corpora)).await
-}
-
-pub(super) fn states_of(tenant: &Tenant, corpora: &[String]) -> Result<Vec<CorpusState>> {
-    corpora.iter().map(|corpus| tenant.forget.state(corpus)).collect()
 }
 
 /// Keeps a response, unless it, or a text that it may quote, was deleted since its corpora had these states.

@@ -87,7 +87,7 @@ impl About {
 
 /// A vector store as clients read it.
 fn shown(corpus: &str, tenant: &Tenant) -> Result<Value> {
-    let open = tenant.corpora.open(corpus)?;
+    let open = tenant.open(corpus)?;
     let entries = entries_of(tenant, &open)?;
     let about = About::of(&open)?
         .unwrap_or_else(|| About { created: entries.first().map_or(0, |entry| entry.created), ..About::default() });
@@ -127,7 +127,7 @@ async fn create(
     refuse_if(new.expires_after.is_some(), "expires_after")?;
     let files = new.file_ids.unwrap_or_default();
     let chosen = files::chosen(&tenant, files.iter().map(|id| (id.clone(), json!({}))).collect()).await?;
-    let owner = Arc::clone(&tenant);
+    let (models, owner) = (Arc::clone(&app), Arc::clone(&tenant));
     let about = About {
         created: since_1970().as_secs(),
         description: new.description,
@@ -135,7 +135,7 @@ async fn create(
     };
     let name = run_blocking(move || {
         let writer = match new.name.filter(|name| !name.trim().is_empty()) {
-            Some(title) => owner.corpora.create_titled(&title)?,
+            Some(title) => owner.corpora.create_titled(&title, |name| models.has_model(name))?,
             None => owner.corpora.create(&fresh_id("vs")?)?,
         };
         about.write(&writer)?;
@@ -183,7 +183,7 @@ async fn update(
             owner.corpora.set_title(&corpus, &name)?;
         }
         if let Some(metadata) = update.metadata {
-            let open = owner.corpora.open(&corpus)?;
+            let open = owner.open(&corpus)?;
             let about = About::of(&open)?.unwrap_or_default();
             About { metadata, ..about }.write(&open)?;
         }
