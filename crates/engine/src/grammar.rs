@@ -19,7 +19,7 @@ use crate::whitespace::Whitespace;
 #[derive(Clone)]
 pub struct Grammar {
     matcher: Matcher,
-    /// True once the automata of the matcher have exceeded their limits. Copies share both.
+    /// True once the automata of the matcher have exceeded their limits, or a panic has left them locked. Copies share both.
     is_exhausted: Arc<AtomicBool>,
     /// The matcher's state in our chart, for the distance to the end.
     state: ParseState,
@@ -119,7 +119,7 @@ impl Grammar {
         self.shortest
     }
 
-    /// True if no copy can be used for another reply, since its automata have exceeded their limits.
+    /// True if no copy can be used for another reply.
     pub fn is_exhausted(&self) -> bool {
         self.is_exhausted.load(Ordering::Relaxed)
     }
@@ -262,8 +262,12 @@ impl Grammar {
     ///
     /// # Errors
     /// The error itself unless its cause is that the matcher exceeded its limits, or if no completion has been found.
-    fn complete_without_matcher(&mut self, error: &str) -> Result<(), String> {
+    pub(crate) fn complete_without_matcher(&mut self, error: &str) -> Result<(), String> {
         if !is_beyond_limits(error) {
+            // So llguidance reports a panic that it has caught.
+            if error.contains("panic: ") {
+                self.is_exhausted.store(true, Ordering::Relaxed);
+            }
             return Err(error.to_owned());
         }
         self.is_exhausted.store(true, Ordering::Relaxed);

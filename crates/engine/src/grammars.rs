@@ -264,6 +264,18 @@ mod tests {
     }
 
     #[test]
+    fn a_format_whose_matcher_panicked_is_compiled_again() {
+        let grammars = grammars(vec![257]);
+        let format = OutputFormat::Choice(vec!["yes".into()]);
+        let compiled = || grammars.grammar(TenantId::LOCAL, &format).unwrap().unwrap();
+        let mut broken = compiled();
+        assert_eq!(broken.complete_without_matcher("not allowed"), Err("not allowed".into()));
+        assert!(!compiled().is_exhausted());
+        assert_eq!(broken.complete_without_matcher("panic: at 3"), Err("panic: at 3".into()));
+        assert!(broken.is_exhausted() && !compiled().is_exhausted());
+    }
+
+    #[test]
     fn each_end_token_ends_a_reply_that_could_continue() {
         let ends = vec![257, 258];
         let grammars = grammars(ends.clone());
