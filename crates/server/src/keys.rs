@@ -74,7 +74,7 @@ impl Keys {
     /// Creates a key, adds its digest to the file, and returns the key, which cannot be displayed again.
     ///
     /// # Errors
-    /// A [`KeysError`]; the file is unchanged then.
+    /// A [`KeysError`]; the file is unchanged then, unless only synchronising its folder failed.
     pub fn add(path: &Path, name: &str) -> Result<String, KeysError> {
         let _one = lock(path)?;
         let mut text = match fs::read_to_string(path) {
@@ -89,14 +89,14 @@ impl Keys {
         }
         let now = rfc3339(since_1970().as_secs());
         text.extend([name, " ", &digest.to_hex(), " # created ", &now[..10], "\n"]);
-        write(path, &text)?;
+        private::replace(path, text)?;
         Ok(key)
     }
 
     /// Removes a key from the file; its tenant's corpora are kept.
     ///
     /// # Errors
-    /// A [`KeysError`]; the file is unchanged then.
+    /// A [`KeysError`]; the file is unchanged then, unless only synchronising its folder failed.
     pub fn remove(path: &Path, name: &str) -> Result<(), KeysError> {
         let _one = lock(path)?;
         let text = match fs::read_to_string(path) {
@@ -111,7 +111,7 @@ impl Keys {
         if rest == text {
             return Err(KeysError::Unknown { name: name.to_owned() });
         }
-        write(path, &rest)
+        Ok(private::replace(path, rest)?)
     }
 
     fn insert(&mut self, name: &str, digest: blake3::Hash) -> Result<(), KeysError> {
@@ -202,26 +202,15 @@ fn stamp(path: &Path) -> Option<Stamp> {
 /// Locks a key file for a change by one process at a time: a key that one removes must not come back with the change of
 /// another. The lock is on a file beside it, since a change replaces the file.
 fn lock(path: &Path) -> Result<File, KeysError> {
-    let folder = folder_of(path);
-    if !folder.exists() {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    if let Some(folder) = folder
+        && !folder.exists()
+    {
         private::folder(folder)?;
     }
     let lock = private::create(&path.with_added_extension("lock"))?;
     lock.lock()?;
     Ok(lock)
-}
-
-fn folder_of(path: &Path) -> &Path {
-    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
-}
-
-/// Writes the file atomically, readable by its owner only.
-fn write(path: &Path, text: &str) -> Result<(), KeysError> {
-    let mut file = tempfile::NamedTempFile::new_in(folder_of(path))?;
-    io::Write::write_all(&mut file, text.as_bytes())?;
-    file.as_file().sync_all()?;
-    file.persist(path).map_err(|error| error.error)?;
-    Ok(())
 }
 
 /// 256 random bits with a prefix that identifies leaked keys.
