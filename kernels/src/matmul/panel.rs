@@ -168,7 +168,7 @@ fn add_group<L: SimdF32x16, const R: usize>(
         let first = part * fours + run * together;
         let mut partial = dots.map(L::begin);
         if together == GROUPS {
-            // No loop: the compiler unrolls none for AVX2, and shifts by a variable take a quarter more time.
+            // No loop: the compiler unrolls none for AVX2, and shifts by a variable take up to a fifth more time.
             add_four(format, weights, 0, together, x, &mut partial);
             add_four(format, weights, 1, together, x, &mut partial);
             add_four(format, weights, 2, together, x, &mut partial);
