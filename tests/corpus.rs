@@ -134,7 +134,7 @@ fn no_sentence_of_a_removed_corpus_is_left_in_the_data_folder() {
 }
 
 #[test]
-fn what_is_not_there_is_said_with_what_is() {
+fn unknown_corpora_and_documents_are_reported_with_hints() {
     let Some(home) = memorised() else { return };
     let check = |words: &[&str], lines: &[&str]| home.run(words).is_error(lines);
     let nearest = ["error: there is no corpus `stroy`; is it `story`?", "hint: memlocal corpus list shows all of them"];

@@ -91,7 +91,7 @@ fn safetensors_without_a_tensor(home: &Home) {
 
 #[test]
 fn a_full_disk_loses_nothing() {
-    let Some(home) = Home::new("full") else { return };
+    let Some(home) = Home::new("full-disk") else { return };
     home.write("a.txt", "The lamp was out.\n");
     home.write("b.txt", "Zoë climbed the steps.\n");
     let Some(said) = on_a_disk_of_its_own(

@@ -96,7 +96,7 @@ fn an_unchanged_file_does_nothing_and_a_changed_one_replaces_its_pages() {
 }
 
 #[test]
-fn what_cannot_be_read_is_named_and_the_rest_goes_on() {
+fn unreadable_files_are_named_and_the_others_are_ingested() {
     let Some(home) = Home::new("bad") else { return };
     home.write("good.txt", "The lamp was out.\n");
     home.write("empty.txt", "");

@@ -66,7 +66,7 @@ fn a_damaged_model_is_found_and_can_be_had_again() {
 }
 
 #[test]
-fn what_is_not_here_is_said_with_what_to_do() {
+fn missing_models_are_reported_with_hints() {
     let home = Home::bare("no-models");
     let check = |words: &[&str], lines: &[&str]| home.run(words).is_error(lines);
     check(
@@ -94,7 +94,7 @@ fn what_is_not_here_is_said_with_what_to_do() {
 }
 
 #[test]
-fn what_fits_is_said_before_anything_is_fetched() {
+fn fit_needs_no_fetched_model() {
     let home = Home::bare("fit");
     let table = home.get(&["models", "fit", "qwen2.5-7b", "--memory", "12GiB"]);
     let row = |part: &str| {

@@ -77,8 +77,9 @@ wait $!
     echo
     echo '{"jsonrpc": "2.0", "method": "notifications/initialized"}'
     echo '{"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "list_corpora", "arguments": {}}}'
-    sleep 2
-} | "$@" --offline mcp
+    for try in {1..1200}; do grep -q '"id":2' called 2>/dev/null && break; sleep 0.05; done
+} | "$@" --offline mcp >called
+cat called
 "#;
 
 #[test]

@@ -10,7 +10,7 @@ fn quotes(answer: &Value) -> Vec<&Value> {
 }
 
 #[test]
-fn what_one_machine_reads_another_answers_from() {
+fn a_machine_answers_from_documents_that_another_has_read() {
     let Some(server) = Server::start("answers") else { return };
     let (Some(home), Some(other)) = (Home::new("postgres-answers"), Home::new("postgres-other")) else { return };
     home.write("docs/lamp.txt", "The lamp of the lighthouse was out for two hours in May 1921.\n");

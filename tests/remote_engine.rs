@@ -50,7 +50,7 @@ fn a_server_passes_calls_on() {
 }
 
 #[test]
-fn endpoints_that_do_not_serve_are_told() {
+fn endpoints_that_do_not_serve_are_refused_with_the_reason() {
     let Some((home, _serving, url)) = endpoint("elsewhere-errors") else { return };
     let check = |words: &[&str], lines: &[&str]| {
         let asked = ["ask", QUESTION, "--docs", "lamp.txt", "--method", "direct"];

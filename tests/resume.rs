@@ -10,7 +10,7 @@ use test_support::home::{Home, Said, calls, can, memlocal};
 use test_support::story::{PAGE_TOKENS, STORY};
 
 #[test]
-fn a_run_that_was_stopped_goes_on_where_it_was() {
+fn a_stopped_run_resumes_where_it_was() {
     if !can("env", &[DEFAULT_SIGNAL, "true"], "runs that are stopped") {
         return;
     }

@@ -12,7 +12,7 @@ use test_support::serving::Serving;
 use crate::clients::python_with;
 
 #[test]
-fn a_server_answers_and_ends_when_it_is_told_to() {
+fn a_server_answers_and_ends_on_a_signal() {
     let Some(home) = Home::new("serve") else { return };
     let serving = Serving::start(&home, &["--log-json"]);
     assert!(serving.get("/ready", "").contains("smollm2-135m-instruct:q4_1"));

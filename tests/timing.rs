@@ -154,7 +154,7 @@ fn the_time_to_a_first_token_reveals_nothing_of_another_tenant() {
 }
 
 #[test]
-fn the_statistics_tell_chance_from_knowledge() {
+fn the_tests_of_significance_distinguish_noise_from_a_shift() {
     let close = |a: f64, b: f64| assert!((a - b).abs() < 1e-9, "{a} is not {b}");
     close(two_sided(5, 10), 1.0);
     close(two_sided(10, 10), 2.0 / 1024.0);

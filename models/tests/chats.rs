@@ -32,7 +32,7 @@ fn tools_calls_and_results_are_rendered_to_the_byte() {
 }
 
 #[test]
-fn what_the_server_says_of_thinking_comes_before_a_variable() {
+fn the_option_of_thinking_overrides_a_variable_of_its_name() {
     let template = ChatTemplate::new("{{ enable_thinking }} {{ more }}").unwrap();
     let variables: Map<String, Value> = serde_json::from_str(r#"{"enable_thinking": true, "more": 1}"#).unwrap();
     let options = ChatOptions { thinks: Some(false), variables: Some(&variables), ..ChatOptions::default() };

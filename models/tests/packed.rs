@@ -102,7 +102,7 @@ fn weights_that_have_changed_are_packed_anew() {
 }
 
 #[test]
-fn where_nothing_can_be_written_nothing_is_left_lying_about() {
+fn weights_that_cannot_be_packed_leave_no_temporary_file() {
     let folder = checkpoint("unwritable");
     fs::create_dir(folder.join("weights.packed")).unwrap();
     fs::write(folder.join("weights.packed/in-the-way"), "x").unwrap();

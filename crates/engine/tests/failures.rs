@@ -88,9 +88,12 @@ fn a_request_whose_values_are_no_numbers_ends_alone_and_its_pages_are_not_reused
     // Healthy and failing calls in one batch with a common prefix, the failing ones first, so that the others share
     // pages with them.
     let engine = engine(&folder, config);
+    let (first, go_on) = hold_up(&engine);
     let sick: Vec<String> = (0..3).map(|i| format!("{trunk}{i}{POISON}{} is not", "x".repeat(40))).collect();
     let calls = sick.iter().chain(&healthy).map(|text| engine.call(ask(text)));
-    let mut replies = run(join_all(calls)).into_iter();
+    let (replies, ()) = run(async { futures_util::join!(join_all(calls), async { drop(go_on) }) });
+    assert!(first.join().unwrap().is_ok());
+    let mut replies = replies.into_iter();
     for reply in replies.by_ref().take(sick.len()) {
         let Err(CallError::Failed { reason, .. }) = reply else { panic!("{reply:?}") };
         assert!(reason.contains("NaN"), "{reason}");
@@ -225,12 +228,16 @@ fn a_page_that_cannot_be_copied_ends_the_requests_that_need_it_only() {
 }
 
 #[test]
-fn whoever_comes_beyond_the_last_place_is_refused_at_once() {
+fn calls_beyond_the_last_permit_are_refused_at_once() {
     let config = Config { kv_tokens: 4096, max_running: 2, max_waiting: 3, ..Config::default() };
     let engine = engine(&poisoned("admission"), config);
-    let replies = run(join_all((0..40).map(|_| engine.call(ask("The sea is wide")))));
+    // One call holds a permit until all others are made, so that none of them is answered before the last is made.
+    let (first, go_on) = hold_up(&engine);
+    let calls = (0..40).map(|_| engine.call(ask("The sea is wide")));
+    let (replies, ()) = run(async { futures_util::join!(join_all(calls), async { drop(go_on) }) });
+    assert!(first.join().unwrap().is_ok());
     let refused = replies.iter().filter(|reply| matches!(reply, Err(CallError::Overloaded { queued: 5 }))).count();
-    assert_eq!((replies.iter().filter(|reply| reply.is_ok()).count(), refused), (5, 35));
+    assert_eq!((replies.iter().filter(|reply| reply.is_ok()).count(), refused), (4, 36));
     // Their permits are free again.
     assert!(run(engine.call(ask("The sea is wide"))).is_ok_and(|reply| reply.finish != Finish::ClosedEarly));
 }

@@ -66,6 +66,21 @@ fn a_reply_in_a_format_that_takes_long_holds_up_no_other() {
 }
 
 #[test]
+fn a_model_is_not_unloaded_while_a_call_runs() {
+    let engine = engine("in-use");
+    let Held { call, has_begun, go_on, .. } = held();
+    let calling = thread::spawn({
+        let engine = engine.clone();
+        move || run(engine.call(call))
+    });
+    has_begun.recv().unwrap();
+    assert!(!engine.unload(0).unwrap());
+    drop(go_on);
+    assert!(calling.join().unwrap().is_ok());
+    assert!(engine.unload(0).unwrap());
+}
+
+#[test]
 fn a_cancelled_reply_does_not_keep_its_model_loaded() {
     let engine = engine("cancelled");
     let Held { call, has_begun, go_on, waited_in_vain } = held();

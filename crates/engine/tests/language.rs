@@ -1,5 +1,6 @@
 //! The engine on SmolLM2's real weights: the invariants that callers rely on.
 
+mod gate;
 mod smollm2;
 
 use std::sync::{Arc, Mutex};
@@ -7,7 +8,9 @@ use std::time::Duration;
 
 use calls::{Call, CallError, Caller, Finish, Limits, OnText, OutputFormat, Sampling, Status, schema};
 use engine::Config;
+use futures_util::FutureExt;
 use futures_util::future::join_all;
+use gate::Gate;
 use serde_json::Value;
 use smollm2::{ask, engine, run, shaped};
 
@@ -308,41 +311,31 @@ fn an_answer_that_repeats_itself_ends() {
 #[test]
 fn a_dropped_call_is_given_up_and_the_next_is_served() {
     let Some(engine) = engine(Config { max_running: 1, ..Config::default() }) else { return };
-    run(async {
-        let long = engine.call(ask("Tell me a very long story about a dragon.", 4000));
-        let timeout = tokio::time::timeout(Duration::from_millis(300), long).await;
-        assert!(timeout.is_err(), "it cannot have ended yet");
-        let next = tokio::time::timeout(Duration::from_mins(1), engine.call(ask("Say hello.", 8))).await;
-        assert!(next.expect("the first was given up").is_ok());
-    });
+    let (long, gate) = Gate::hold(&engine, ask("Tell me a very long story about a dragon.", 4000));
+    drop(long);
+    drop(gate);
+    run(engine.call(ask("Say hello.", 8))).unwrap();
+    let state = engine.state().remove(0);
+    assert!(state.written_tokens < 100, "the first was written on: {state:?}");
 }
 
 #[test]
-fn a_prompt_that_nobody_waits_for_is_not_read_to_its_end() {
+fn the_prompt_of_a_dropped_call_is_not_read_to_its_end() {
     let Some(engine) = engine(Config { step_tokens: 64, ..Config::default() }) else { return };
-    run(async {
-        let long = ask(&"The dragon slept on a heap of gold. ".repeat(400), 8);
-        let mut long = Box::pin(engine.call(long));
-        let steps = |engine: &engine::Engine| engine.state()[0].steps;
-        // Submitted and started.
-        let begun = async {
-            while steps(&engine) < 2 {
-                tokio::time::sleep(Duration::from_millis(2)).await;
-            }
-        };
-        tokio::select! {
-            reply = &mut long => panic!("3,600 tokens were read at once: {reply:?}"),
-            () = begun => {}
-        }
-        let before = steps(&engine);
-        drop(long);
-        while engine.state()[0].running > 0 {
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
-        let state = engine.state().remove(0);
-        // The step in progress, and what was counted between the reading and the drop.
-        assert!(state.steps <= before + 2 && state.used_pages == 0, "{before} steps, then {state:?}");
-    });
+    let (beside, gate) = Gate::hold(&engine, ask("Tell me about the sea.", 100));
+    let mut long = engine.call(ask(&"The dragon slept on a heap of gold. ".repeat(400), 8));
+    assert!((&mut long).now_or_never().is_none(), "3,600 tokens are read in many steps");
+    while engine.state()[0].running < 2 {
+        gate.pass();
+    }
+    drop(long);
+    drop(gate);
+    run(beside).unwrap();
+    while engine.state()[0].running > 0 {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    let state = engine.state().remove(0);
+    assert!(state.read_tokens < 600 && state.used_pages == 0, "{state:?}");
 }
 
 #[test]

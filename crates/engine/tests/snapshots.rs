@@ -1,5 +1,6 @@
 //! Snapshots are written while other calls run, and a failed one is reported.
 
+mod gate;
 mod tiny;
 
 use std::fs;
@@ -7,14 +8,16 @@ use std::path::{Path, PathBuf};
 
 use calls::{Agent, Call, Caller, Kept, Prefixes, Prompt, Stability, TenantId, WorkflowId};
 use engine::{Config, Engine};
-use futures_util::poll;
-use tiny::{ask, model, run, start};
+use futures_util::FutureExt;
+use gate::Gate;
+use tiny::{letters, model, run, start};
 
 const WORKFLOW: WorkflowId = WorkflowId(1);
 
-/// An engine on a model of this name.
+/// An engine on a model of this name that writes a token in each step.
 fn engine(name: &str) -> Engine {
-    start(model(name, |tokenizer| tokenizer), Config { kv_tokens: 16_384, ..Config::default() })
+    let config = Config { kv_tokens: 16_384, max_draft_tokens: 0, ..Config::default() };
+    start(model(name, |tokenizer| tokenizer), config)
 }
 
 /// Has the engine compute a prefix of several pages.
@@ -43,13 +46,16 @@ fn other_calls_run_before_a_large_snapshot_is_written() {
     let folder = folder.path();
     let engine = engine("large");
     (0..100).for_each(|number| compute(&engine, &format!("lamp {number:02} ")));
+    let (other, gate) = Gate::hold(&engine, letters(&engine, 40));
     let mut saving = engine.keep_prefixes(TenantId::LOCAL, WORKFLOW, folder);
-    // Its pages are copied in several parts, and each part is written when the future is polled.
+    // Its pages are copied in two parts, and each part is written when the future is polled.
     for part in 0..2 {
-        assert!(run(async { poll!(&mut saving) }).is_pending(), "{part}");
-        run(engine.call(ask("Say it.", 8))).unwrap();
+        assert!((&mut saving).now_or_never().is_none(), "{part}");
+        gate.pass();
         assert!(snapshots(folder).is_empty(), "{part}");
     }
+    drop(gate);
+    run(other).unwrap();
     let saved = run(saving);
     assert!(saved.tokens > 8_192 && saved.refused.is_empty(), "{saved:?}");
     assert_eq!(bring(&self::engine("large-again"), folder), saved);

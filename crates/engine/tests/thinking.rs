@@ -11,7 +11,7 @@ use calls::{
 };
 use engine::{Config, Engine};
 use serde_json::Value;
-use tiny::{ask, model, model_with, run, start};
+use tiny::{ask, letters, model, model_with, run, start};
 
 const BUDGET: usize = 80;
 
@@ -109,13 +109,10 @@ fn drafts_change_no_thought_and_no_answer() {
 fn a_thought_may_end_at_a_draft_token_that_was_right() {
     // Every token is the same letter, so that every draft is right; a step writes two tokens, and a budget ends at either.
     let engine = engine("at-a-draft", 8);
-    let call = ask("Was the lamp out?", 10);
-    let [with, without] = ["x", ""].map(|text| engine.prompt_ids(&ask(text, 1)).unwrap());
-    let letter = with.into_iter().find(|token| !without.contains(token)).unwrap();
-    let sampling = Sampling { logit_bias: [(letter, 1000.0)].into(), ..Sampling::GREEDY };
+    let call = letters(&engine, 10);
     for thinking_tokens in 60..64 {
         let limits = Limits { thinking_tokens, ..call.limits };
-        let reply = run(engine.call(Call { limits, sampling: sampling.clone(), ..call.clone() })).unwrap();
+        let reply = run(engine.call(Call { limits, ..call.clone() })).unwrap();
         assert_eq!(reply.usage.output_tokens, thinking_tokens + 10);
         assert_eq!(reply.text, "xxxxxxxxxx");
     }

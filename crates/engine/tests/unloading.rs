@@ -2,10 +2,7 @@
 
 mod tiny;
 
-use std::sync::{Mutex, mpsc};
-use std::time::Duration;
-
-use calls::{Agent, Call, CallError, Caller, ModelInfo, ModelState, OnText, Status, Tokens};
+use calls::{Agent, CallError, Caller, ModelInfo, ModelState, Status, Tokens};
 use candle_core::Device;
 use engine::{Config, Engine, StartError};
 use models::LanguageModel;
@@ -54,32 +51,4 @@ fn a_model_that_has_changed_is_not_loaded_again() {
     assert!(matches!(&refused, StartError::Changed { .. }), "{refused}");
     assert_eq!(refused.to_string(), "the files of tiny have changed since the engine was started");
     assert!(matches!(run(engine.call(ask("The sea", 2))), Err(CallError::NoModel { .. })));
-}
-
-#[test]
-fn a_model_is_not_unloaded_while_a_call_runs() {
-    let engine = tiny::start(tiny::model("in-use", |tokenizer| tokenizer), Config::default());
-    let (begun, has_begun) = mpsc::channel();
-    let (go_on, may_go_on) = mpsc::channel::<()>();
-    let may_go_on = Mutex::new(may_go_on);
-    // The engine's thread waits at the first text.
-    let on_text = Some(OnText::new(move |_| {
-        let _ = begun.send(());
-        let _ = may_go_on.lock().unwrap().recv_timeout(Duration::from_mins(1));
-    }));
-    let calling = std::thread::spawn({
-        let engine = engine.clone();
-        move || run(engine.call(Call { on_text, ..ask("The sea is wide", 24) }))
-    });
-    has_begun.recv().unwrap();
-    let unloading = std::thread::spawn({
-        let engine = engine.clone();
-        move || engine.unload(0)
-    });
-    // The request to unload is sent meanwhile.
-    std::thread::sleep(Duration::from_millis(200));
-    drop(go_on);
-    assert!(!unloading.join().unwrap().unwrap());
-    assert!(calling.join().unwrap().is_ok());
-    assert!(engine.unload(0).unwrap());
 }

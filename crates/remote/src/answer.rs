@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_stream_is_told() {
+    fn an_answer_that_is_no_stream_is_an_error() {
         let check = |bytes: &[u8], want: &str| {
             assert_eq!(Answer::default().take(bytes, None).expect_err("it fails"), want);
         };

@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn others_do_not_see_our_keyword() {
+    fn our_own_keyword_is_not_sent_to_endpoints() {
         let form = schema::object([("quote", schema::quote_of("the lamp was out", 3..=9))]);
         let call = Call {
             output_format: OutputFormat::Json(form),

@@ -143,7 +143,7 @@ fn a_call_becomes_a_request_and_its_answer_a_reply() {
 }
 
 #[test]
-fn a_tenant_is_not_told_what_an_endpoint_had_cached() {
+fn a_tenant_does_not_see_what_an_endpoint_had_cached() {
     let endpoint = Endpoint::new(vec![says(&["Yes."], "stop"), says(&["Yes."], "stop")]);
     let remote = endpoint.remote();
     let cached =
@@ -259,7 +259,7 @@ fn refusals_keep_their_meaning() {
 }
 
 #[test]
-fn a_prompt_that_does_not_fit_is_told_with_both_numbers() {
+fn a_prompt_that_does_not_fit_is_refused_with_both_numbers() {
     let message = r#"{"error":{"message":"maximum context length is 64","code":"context_length_exceeded"}}"#;
     let check = |words: usize, prompt_tokens: usize| {
         let endpoint = Endpoint::new(vec![status("400 Bad Request", "", message)]);
@@ -275,7 +275,7 @@ fn a_prompt_that_does_not_fit_is_told_with_both_numbers() {
 }
 
 #[test]
-fn an_overloaded_endpoint_is_asked_again_when_it_says() {
+fn an_overloaded_endpoint_is_called_again_after_the_pause_that_it_names() {
     let busy = |seconds: &str| status("429 Too Many Requests", &format!("retry-after: {seconds}\r\n"), "{}");
     let reply = asked(OutputFormat::Text, vec![busy("0"), busy("0"), says(&["Yes."], "stop")]);
     assert_eq!(reply.expect("the third attempt is answered").text, "Yes.");
@@ -287,7 +287,7 @@ fn an_overloaded_endpoint_is_asked_again_when_it_says() {
 }
 
 #[test]
-fn answers_without_end_are_given_up() {
+fn endless_answers_are_aborted() {
     const BODY: usize = 16 << 20;
     let check = |error: &CallError, most: usize| {
         let CallError::Unreachable { reason, .. } = error else { panic!("{error}") };
@@ -317,7 +317,7 @@ fn answers_without_end_are_given_up() {
 }
 
 #[test]
-fn whoever_goes_away_gives_the_request_up() {
+fn a_call_that_is_dropped_closes_its_request() {
     let endpoint = Endpoint::new(vec![(String::new(), String::new())]);
     let remote = endpoint.remote();
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
@@ -343,7 +343,7 @@ fn whoever_goes_away_gives_the_request_up() {
 }
 
 #[test]
-fn setups_that_do_not_work_are_told() {
+fn setups_that_do_not_work_are_refused_with_the_reason() {
     let endpoint = Endpoint::new(Vec::new());
     let check = |setup: Setup, want: &str| {
         let error = Remote::connect(setup).err().expect("it does not work").to_string();
@@ -355,7 +355,7 @@ fn setups_that_do_not_work_are_told() {
 }
 
 #[test]
-fn an_endpoint_without_a_connection_is_told_from_one_with_a_wrong_answer() {
+fn an_endpoint_without_a_connection_and_one_with_a_wrong_answer_are_different_errors() {
     let endpoint = Endpoint::new(Vec::new());
     let error = |url: &str| {
         let setup = Setup { address: url.parse().expect("an address"), ..endpoint.setup() };
@@ -402,7 +402,7 @@ fn an_endpoint_without_a_connection_is_told_from_one_with_a_wrong_answer() {
 
 /// A remote can be dropped on another asynchronous runtime.
 #[test]
-fn a_remote_can_go_anywhere() {
+fn a_remote_can_be_dropped_inside_a_runtime() {
     let remote = Endpoint::new(Vec::new()).remote();
     wait(async move { drop(remote) });
 }

@@ -62,7 +62,7 @@ fn on_trunk(trunk: u32, pages: usize, own: u32) -> Vec<u32> {
 }
 
 #[test]
-fn what_prompts_begin_with_outlives_what_they_end_with() {
+fn beginnings_of_prompts_stay_cached_longer_than_their_ends() {
     let mut machine = Machine::new(40, 1);
     let trunk = 10 * PAGE_TOKENS;
     machine.run(on_trunk(1, 10, 0), trunk, None);

@@ -301,7 +301,7 @@ fn right_drafts_cost_no_step_and_wrong_ones_leave_no_trace() {
 }
 
 #[test]
-fn books_balance_and_nobody_reads_foreign_keys_over_a_hundred_thousand_lives() {
+fn random_requests_leak_no_page_and_read_no_keys_of_other_namespaces() {
     for seed in 1..=250 {
         live(seed, 400);
     }
@@ -420,7 +420,7 @@ fn pins_and_saved_pages_stay_in_their_namespace() {
 }
 
 #[test]
-fn what_a_reply_wrote_is_there_for_the_next_turn() {
+fn keys_of_a_reply_are_cached_for_the_next_turn() {
     let mut scheduler = Scheduler::new(Config { pages: 64, step_tokens: 256, max_running: 4 });
     let prompt: Vec<u32> = (0..40).collect();
     scheduler.submit(request(1, prompt.clone(), 60)).unwrap();

@@ -286,7 +286,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_disk_says_is_sorted_by_what_helps() {
+    fn errors_of_the_disk_are_classified_by_their_remedy() {
         let check = |kind: io::ErrorKind, expected: &str| {
             let error = FetchError::from_disk(Path::new("/m/a"), kind.into());
             assert_eq!(error.to_string(), expected);
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn attempts_tell_the_whole_chain_once() {
+    fn the_causes_of_a_failed_attempt_are_listed_once_each() {
         let wheel = || SourceUsed::Wheel { requirement: "toy==1".to_owned() };
         let inner = io::Error::other("connection refused");
         let outer = io::Error::other(inner);

@@ -228,7 +228,7 @@ fn an_installed_model_that_is_not_whole_is_installed_again() {
 }
 
 #[test]
-fn a_receipt_that_makes_no_sense_is_told() {
+fn an_invalid_receipt_is_reported() {
     let mut world = World::new();
     world.options.offline = true;
     fs::create_dir_all(world.toy_folder()).unwrap();
@@ -288,7 +288,7 @@ fn remove_takes_away_models_and_leftovers() {
 }
 
 #[test]
-fn list_tells_installed_cached_and_absent_apart() {
+fn list_distinguishes_installed_cached_and_absent_models() {
     let world = World::new();
     let state = |name: &str| {
         let listed = list(&world.options).into_iter().find(|listed| listed.choice.to_string() == name);

@@ -69,7 +69,7 @@ impl World {
         let mut options = FetchOptions::new(folder.path().join("models"));
         options.hub_cache = folder.path().join("hub");
         options.hub_endpoint = Some(format!("http://{}", refusing_address()));
-        options.hub_patience = Duration::from_secs(5);
+        options.hub_patience = Duration::from_mins(1);
         options.pythons = vec![folder.path().join("no-python")];
         Self { folder, options }
     }

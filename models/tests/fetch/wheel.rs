@@ -139,7 +139,7 @@ fn a_downloaded_wheel_is_kept_when_a_later_step_fails() {
 }
 
 #[test]
-fn what_pip_says_is_told() {
+fn errors_of_pip_are_reported() {
     let check = |script: Option<&str>, expected: &str| {
         let mut world = World::new();
         if let Some(script) = script {

@@ -1,6 +1,7 @@
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use random::Random;
 use test_support::fuzz;
 
 use super::*;
@@ -74,13 +75,10 @@ fn random_damage_below_a_valid_digest_is_refused_or_read_as_pages() {
     write(&path, 3, 0).unwrap();
     let whole = std::fs::read(&path).unwrap();
     let content = &whole[..whole.len() - DIGEST_BYTES];
-    let mut state = 3_u64;
-    let mut below = |limit: usize| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        usize::try_from(state >> 33).unwrap() % limit.max(1)
-    };
     let mut read = 0;
     for round in &mut rounds {
+        let mut random = Random::new(round);
+        let mut below = |limit: usize| random.below(limit.max(1));
         let mut damaged = content.to_vec();
         for _ in 0..=below(3) {
             let reach = if below(2) == 0 { damaged.len().min(160) } else { damaged.len() };
@@ -184,7 +182,7 @@ const WRITES_TO: &str = "MEMLOCAL_TEST_SNAPSHOT";
 #[test]
 fn a_writer_that_is_killed_leaves_a_whole_file() {
     if let Ok(path) = std::env::var(WRITES_TO) {
-        for round in 0.. {
+        for round in (0..=u8::MAX).cycle() {
             write(Path::new(&path), 400, round).unwrap();
         }
     }
@@ -197,7 +195,11 @@ fn a_writer_that_is_killed_leaves_a_whole_file() {
         let mut writer = Command::new(std::env::current_exe().unwrap());
         writer.args([test, "--exact"]).env(WRITES_TO, &path).stdout(Stdio::null());
         let mut writer = writer.spawn().unwrap();
-        std::thread::sleep(Duration::from_millis(15 + 3 * round));
+        // Once it writes, it is killed at different moments.
+        while unfinished(&path) == known && writer.try_wait().unwrap().is_none() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        std::thread::sleep(Duration::from_millis(3 * round));
         writer.kill().unwrap();
         writer.wait().unwrap();
         let left = unfinished(&path);

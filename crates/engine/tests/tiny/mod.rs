@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use calls::{Agent, Call, Prompt, Stability};
+use calls::{Agent, Call, Prompt, Sampling, Stability};
 use candle_core::Device;
 use engine::{Config, Engine, Models};
 use models::{Backend, LanguageModel, LoadOptions, Part};
@@ -60,4 +60,13 @@ pub fn run<T>(future: impl Future<Output = T>) -> T {
 pub fn ask(text: &str, max_output_tokens: usize) -> Call {
     let prompt = Prompt::new().user(Stability::Volatile, text);
     Call::new(Agent::Responder, "test", prompt, max_output_tokens)
+}
+
+/// A call whose reply is one letter again and again, each of them a token.
+#[allow(dead_code, reason = "not every test needs its reply")]
+pub fn letters(engine: &Engine, count: usize) -> Call {
+    let [with, without] = ["x", ""].map(|text| engine.prompt_ids(&ask(text, 1)).unwrap());
+    let letter = with.into_iter().find(|token| !without.contains(token)).unwrap();
+    let sampling = Sampling { logit_bias: [(letter, 1000.0)].into(), ..Sampling::GREEDY };
+    Call { sampling, ..ask("Say it.", count) }
 }

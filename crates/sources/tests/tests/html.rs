@@ -7,7 +7,7 @@ fn check(html: &str, expect: &str) {
 }
 
 #[test]
-fn words_flow_and_blocks_part() {
+fn inline_elements_join_and_blocks_separate() {
     check("a <b>bold</b>  and\n<i>it</i>alic", "a bold and italic");
     check("<p>one<p>two<div>three</div><div>four</div>", "one\n\ntwo\n\nthree\nfour");
     check("one<br>two<hr>three", "one\ntwo\n\nthree");
@@ -35,7 +35,7 @@ fn tables_keep_their_cells_apart() {
 }
 
 #[test]
-fn what_nobody_sees_is_left_out() {
+fn elements_that_browsers_do_not_show_are_left_out() {
     check(
         "<style>p{}</style><script>x()</script><template>t</template><p hidden>h</p><svg><text>s</text></svg>shown",
         "shown",
