@@ -32,7 +32,7 @@ pub use crate::core::preparation::{Missing, Prepared, Progress};
 pub use crate::core::profile::Profile;
 pub use crate::core::run::{ask, choose, missing, prepare, prepared};
 pub use crate::core::search::{SearchTool, search};
-pub use crate::core::settings::{AnswerForm, Layout};
+pub use crate::core::settings::{AnswerForm, Layout, MIN_EVIDENCE_TOKENS};
 pub use crate::core::suggest::{Suggestion, suggest};
 pub use crate::core::trace::{Endings, Event, HitRecord, ScoreRecord, Trace};
 pub use crate::core::{graph_view, paging, study};

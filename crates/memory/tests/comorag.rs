@@ -311,6 +311,38 @@ fn findings_may_be_an_empty_list() {
 }
 
 #[test]
+fn findings_and_accounts_that_tell_nothing_are_no_memory() {
+    let options = Options { max_cycles: 1, ..settings(&[]).options() };
+    let settings = settings(&[]).with_options(options);
+    let nothing = "CONTENT does not mention who lit the lamp.";
+    // Beside a finding that tells something it is left out, and alone it is no cue.
+    let found = serde_json::json!({ "key_findings": [nothing, "Bbbb lit one."] }).to_string();
+    let run = Run::of(MANY, &settings, |call, _| (call.step == "comorag.encode").then(|| found.clone()));
+    let last = run.of_step("comorag.answer").last().expect("an answer is tried");
+    assert_eq!(input(last, "DETAIL_ARTICLE").lines().next(), Some("Key Finding: Bbbb lit one."));
+    let alone = serde_json::json!({ "key_findings": [nothing, "None."] }).to_string();
+    let run = Run::of(MANY, &settings, |call, _| (call.step == "comorag.encode").then(|| alone.clone()));
+    assert_eq!(run.steps(), "filter, answer, 3 encode, probe, 3 filter, 9 encode, answer");
+    let last = run.of_step("comorag.answer").last().expect("an answer is tried");
+    assert_eq!(input(last, "DETAIL_ARTICLE"), "Nothing.");
+    let run = Run::of(MANY, &settings, |call, _| {
+        (call.step == "comorag.fuse").then(|| "There is no information about the lamp.".to_owned())
+    });
+    let last = run.of_step("comorag.answer").last().expect("an answer is tried");
+    assert_eq!(input(last, "HISTORY_INFO"), "Nothing.");
+}
+
+#[test]
+fn none_is_no_probe() {
+    let probes = r#"{"probe_1":"Which house?","probe_2":"None","probe_3":"N/A"}"#;
+    let options = Options { max_cycles: 1, ..settings(&[]).options() };
+    let run = Run::of(MANY, &settings(&[]).with_options(options), |call, _| {
+        (call.step == "comorag.probe").then(|| probes.to_owned())
+    });
+    assert_eq!(run.steps(), "filter, answer, 3 encode, probe, filter, 3 encode, fuse, answer");
+}
+
+#[test]
 fn evidence_without_a_cue_is_found_again() {
     let options = Options { max_cycles: 1, ..settings(&[]).options() };
     let settings = settings(&[]).with_options(options);
@@ -575,6 +607,9 @@ fn an_answer_cites_the_chunks_that_it_rests_on() {
         let quoted: String =
             source.text.chars().skip(citation.start as usize).take((citation.end - citation.start) as usize).collect();
         assert_eq!(quoted, citation.quote);
+        // Each document is a page; chunks are numbered after all pages.
+        let number: i64 = source.path.trim_end_matches(".txt").parse().expect("a document's name is a number");
+        assert_eq!(citation.page, number + 1);
     }
     assert_eq!(answer.model, "scripted");
     assert_eq!(answer.method, "comorag");

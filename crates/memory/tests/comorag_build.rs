@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::Mutex;
 
-use calls::Call;
+use calls::{Call, Finish, Scripted};
 use memory::comorag::{Comorag, Knowledge, Options};
 use memory::{Missing, Profile, Settings};
 use sources::Source;
@@ -15,7 +15,7 @@ use store::{Corpus, Digest, Error, Layer};
 use crate::fill;
 use crate::killed::{Killed, Stored, log, write_down};
 use crate::rules::Rules;
-use crate::scratch::{CONTEXT_TOKENS, Outcome, Scratch, document, input};
+use crate::scratch::{CONTEXT_TOKENS, Outcome, Scratch, calls_of, document, fallbacks, input};
 
 const KINDS: [&str; 4] = ["comorag.entity/1", "comorag.fact/1", "comorag.summary/1", "comorag.window/1"];
 
@@ -160,6 +160,26 @@ fn extraction_that_makes_no_sense_is_not_asked_for_for_ever() -> Outcome {
     scratch.ingest(&sources(), &caller, &settings())?;
     assert_eq!(scratch.corpus().derived("comorag.fact/1")?, []);
     assert_eq!(scratch.missing(&settings()), Missing::default());
+    Ok(())
+}
+
+#[test]
+fn the_facts_before_the_end_of_a_reply_that_was_cut_are_used() -> Outcome {
+    let names = r#"{"named_entities":["Ada Brook","Tom Reed","Ada"]}"#;
+    let facts =
+        r#"{"triples":[["Ada Brook","married","Tom Reed"],["Ada Brook","kept","the lamp"],["Ada","kept","t"]]}"#;
+    let caller = [("comorag.entities", names), ("comorag.triples", facts)]
+        .into_iter()
+        .fold(Scripted::new(CONTEXT_TOKENS), |script, (step, reply)| script.ended(step, reply, Finish::LoopClosed));
+    let scratch = Scratch::new();
+    let options = Options { layers: vec![Knowledge::Veridical], ..settings().options() };
+    let events = scratch.ingest(&[story("cat", 1)], &caller, &settings().with_options(options))?;
+    assert_eq!(fallbacks(&events).len(), 2, "the trace has both replies");
+    let named = input(&calls_of("comorag.triples", &caller)[0], "NAMED_ENTITIES");
+    assert_eq!(named, r#"["Ada Brook","Tom Reed"]"#);
+    let facts = scratch.corpus().derived("comorag.fact/1")?.into_iter().map(|fact| fact.text);
+    let want = [r#"["ada brook","kept","the lamp"]"#, r#"["ada brook","married","tom reed"]"#].map(str::to_owned);
+    assert_eq!(facts.collect::<BTreeSet<_>>(), BTreeSet::from(want));
     Ok(())
 }
 

@@ -1,7 +1,7 @@
 //! Replies that the model did not end by itself are requested once more, and never decide anything.
 
 use calls::{Call, CallError, Finish, Scripted, Tokens};
-use memory::{Settings, direct, gam};
+use memory::{MemoryError, Settings, direct, gam};
 
 use crate::scratch::{CONTEXT_TOKENS, Scratch, calls_of, document, fallbacks, script};
 
@@ -79,6 +79,24 @@ fn a_form_that_an_endpoint_cut_off_is_asked_for_again() {
     asked.answer.expect("the method continues without it");
     assert!(fallbacks(&asked.events).iter().all(|(step, _)| *step == "gam.info_check"));
     assert!(!fallbacks(&asked.events).is_empty());
+}
+
+#[test]
+fn a_reply_of_another_form_is_asked_for_once_more_and_is_an_error_the_second_time() {
+    let other = || CallError::OutOfForm { step: "gam.info_check", reason: "it is no JSON (Syntax)".into() };
+    let steps = [PLAN, NOTES, ("gam.follow_up", r#"{"new_requests":["When?"]}"#), ("answer", "In 1911.")];
+    let once = script(&steps).fail("gam.info_check", other()).answer("gam.info_check", ENOUGH);
+    let asked = Scratch::lighthouse().ask(QUESTION, &once, &settings());
+    assert_eq!(asked.answer.expect("the second reply has the form").answer, "In 1911.");
+    let [first, second] = &calls_of("gam.info_check", &once)[..] else { panic!("{:?}", once.steps()) };
+    assert_eq!(first.prompt.messages(), second.prompt.messages());
+    assert_ne!(first.sampling.seed, second.sampling.seed);
+    let always = script(&steps).fail("gam.info_check", other());
+    match Scratch::lighthouse().ask(QUESTION, &always, &settings()).answer {
+        Err(MemoryError::Call(found)) => assert_eq!(found, other()),
+        answer => panic!("{answer:?}"),
+    }
+    assert_eq!(calls_of("gam.info_check", &always).len(), 2);
 }
 
 #[test]

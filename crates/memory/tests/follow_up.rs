@@ -42,11 +42,35 @@ fn a_rewrite_that_reaches_its_limit_is_not_used() {
     let question = "When did she?";
     let limit = question.len() + 200;
     for (chars, is_used) in [(limit - 1, true), (limit, false)] {
-        let rewritten = "a".repeat(chars);
+        let rewritten = format!("{}?", "a".repeat(chars - 1));
         let (understood, events) = understood(question, &saying(&rewritten));
         assert_eq!(understood, if is_used { &rewritten } else { question }, "{chars} characters");
         assert_eq!(fallbacks(&events).len(), usize::from(!is_used));
     }
+}
+
+#[test]
+fn an_answer_in_place_of_a_rewrite_is_not_used() {
+    let answered = json!({ "question": "She married Tom Reed in 1911." }).to_string();
+    let (found, events) = understood("When did she?", &Scripted::new(CONTEXT_TOKENS).answer(STEP, answered.clone()));
+    assert_eq!((found.as_str(), fallbacks(&events)), ("When did she?", vec![(STEP, "it is no question")]));
+    let rewritten = json!({ "question": "When did Ada Brook marry?" }).to_string();
+    let second = Scripted::new(CONTEXT_TOKENS).answer(STEP, answered).answer(STEP, rewritten);
+    assert_eq!(understood("When did she?", &second).0, "When did Ada Brook marry?");
+    // A request without a question mark may be rewritten without one.
+    let request = "Tell me when Ada Brook married.";
+    assert_eq!(understood("Tell me when she did.", &saying(request)).0, request);
+}
+
+#[test]
+fn turns_that_are_too_long_to_be_read_are_in_the_trace() {
+    let caller = Scripted::new(CONTEXT_TOKENS);
+    let trace = Trace::kept();
+    let session = session(&caller, &calls::ScriptedEmbedder, &Settings::default(), &trace);
+    let turns = [Turn { question: "Who keeps the lamp?".into(), answer: of_words(CONTEXT_TOKENS / 4) }];
+    let question = "When did she?";
+    assert_eq!(block_on(standalone(question, &turns, &session)).expect("nothing is called"), question);
+    assert_eq!(trace.events(), [Event::Memo { step: STEP.into(), entries: 1, left_out: 1 }]);
 }
 
 #[test]

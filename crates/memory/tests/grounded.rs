@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use calls::{AdapterChoice, Finish, OnText, OutputFormat, Scripted, ScriptedScorer, reading};
+use calls::{AdapterChoice, CallError, Finish, OnText, OutputFormat, Scripted, ScriptedScorer, reading};
 use memory::direct::Direct;
 use memory::grounding::NOT_THERE;
 use memory::rag::{self, Rag};
@@ -523,4 +523,8 @@ fn the_words_decide_where_the_judge_gives_no_word() {
     assert!(fallbacks(&events).iter().all(|(step, _)| *step == "answer.verify") && !fallbacks(&events).is_empty());
     let call = &calls_of("answer.verify", &cut)[0];
     assert_eq!(call.output_format, OutputFormat::Choice(vec!["yes".into(), "no".into()]));
+    let other = CallError::OutOfForm { step: "answer.verify", reason: "it is none of the 2 choices".into() };
+    let maybe = script(&[("answer", REORDERED)]).fail("answer.verify", other);
+    let answer = lighthouse().ask("What happened?", &maybe, &judged()).answer.expect("the answer is written already");
+    assert!(answer.statements.iter().all(|statement| statement.verdict == Support::Supported), "{answer:?}");
 }

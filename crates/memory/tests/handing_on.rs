@@ -61,6 +61,12 @@ fn notes_without_sources_rest_on_all_that_was_read() {
 }
 
 #[test]
+fn a_page_that_the_notes_no_longer_name_is_still_evidence() {
+    let notes = r#"{"content":"Ada Brook married Tom Reed.","sources":[4]}"#;
+    check(OutputForm::Integration, notes, "Ada Brook married Tom Reed.");
+}
+
+#[test]
 fn pages_are_handed_on_when_the_notes_stay_empty() {
     let want = "1. [source](4) The new lamp was bought in Paris for 900 crowns.\n\
         2. [source](1) The keeper Ada Brook lit the lamp of the lighthouse every evening at six.\n\

@@ -114,3 +114,20 @@ fn prompts_state_the_length_of_every_string_of_a_reply() {
         assert!(steps.contains(step), "{step} is not among {steps:?}");
     }
 }
+
+#[test]
+fn a_reply_has_room_for_the_lengths_that_its_prompt_states() {
+    let set = mindgraph::Options { questions: vec![QUESTION.into()], ..mindgraph::Options::default() };
+    let runs = [
+        Settings { method: &Memcot, ..Settings::default() },
+        Settings { method: &Mindgraph, ..Settings::default().with_options(set) },
+    ];
+    let calls: Vec<Call> = runs.iter().flat_map(calls).collect();
+    // Thoughts and what is missing; a report with five findings.
+    let cases = [("memcot.zoom_in", 250), ("memcot.zoom_out", 450), ("memcot.judge", 320), ("mindgraph.report", 750)];
+    for (step, words) in cases {
+        let call = calls.iter().find(|call| call.step == step).unwrap_or_else(|| panic!("{step} was not called"));
+        let most = call.limits.max_output_tokens;
+        assert!(2 * most / 3 >= words, "{step}: {words} words in {most} tokens of a context of {CONTEXT_TOKENS}");
+    }
+}

@@ -66,6 +66,17 @@ fn the_integration_agent_sees_the_notes_so_far_and_may_keep_their_sources() {
 }
 
 #[test]
+fn notes_that_only_state_that_there_is_nothing_leave_the_old_ones() {
+    for nothing in ["The pages do not say in which year.", "No relevant information was found.", "None."] {
+        let nothing = serde_json::json!({ "content": nothing, "sources": [] }).to_string();
+        check(&[FIRST, &nothing], "Ada married Tom.");
+        // They are no notes either: there is nothing to judge.
+        let (caller, _) = ask(&[&nothing]);
+        assert_eq!(calls_of("gam.info_check", &caller).len(), 0, "{nothing}");
+    }
+}
+
+#[test]
 fn notes_that_say_nothing_rest_on_nothing() {
     let (caller, _) = ask(&[r#"{"content":" ","sources":[3]}"#, FIRST]);
     assert_eq!(input(&calls_of("gam.integrate", &caller)[1], "RESULT"), "");

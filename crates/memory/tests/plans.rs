@@ -83,6 +83,7 @@ fn a_plan_that_is_no_use_is_replaced_by_a_search_for_the_request() {
     check(&plan(&["keyword"], &[], &["who?"], &[1]), "searches nothing");
     check(&plan(&["keyword", "vector"], &[""], &[" "], &[]), "searches nothing");
     check(&plan(&["keyword", "vector"], &["]"], &["?!"], &[]), "searches nothing");
+    check(&plan(&["keyword", "vector"], &["None"], &["N/A"], &[]), "searches nothing");
     check(&plan(&["page_index"], &[], &[], &[3, 99]), "there is no page 99");
     check(&plan(&["keyword"], &["Ada"], &[], &[-1]), "there is no page -1");
 }

@@ -204,6 +204,7 @@ fn only_planning_reads_the_follow_up() {
     check("no idea", QUESTION);
     check(r#"{"new_requests":["","  "]}"#, QUESTION);
     check(r#"{"new_requests":[" ","Where?"]}"#, "Where?");
+    check(r#"{"new_requests":["None.","N/A"]}"#, QUESTION);
 }
 
 #[test]
@@ -211,8 +212,9 @@ fn the_same_question_in_another_round_is_drawn_anew() {
     let caller = script(&[PLAN, NOTES, NOT_ENOUGH, NO_FOLLOW_UP, ANSWER]);
     let settings = Settings { seed: 40, ..Settings::default() };
     Scratch::lighthouse().ask(QUESTION, &caller, &settings).answer.expect("the script is whole");
-    let seeds: Vec<u64> = calls_of("gam.plan", &caller).iter().map(|call| call.sampling.seed).collect();
-    assert_eq!(seeds, [40, 41, 42]);
+    let seeds = |step| calls_of(step, &caller).iter().map(|call| call.sampling.seed).collect::<Vec<_>>();
+    assert_eq!(seeds("gam.plan"), [40, 41, 42]);
+    assert_eq!(seeds("gam.follow_up"), [40, 41]);
 }
 
 #[test]

@@ -45,18 +45,21 @@ struct Rewritten {
 
 /// The question with what it refers to in the latest turns, which come in order. Models of the small profile rewrite badly,
 /// so with them the question is as it was ([`search_query`]). So is one that is too long for a reply of the model, and one whose
-/// rewrite is cut.
+/// rewrite is cut or is an answer.
 ///
 /// # Errors
 /// If a call fails.
 pub async fn standalone(question: &str, turns: &[Turn], session: &Session<'_>) -> Result<String> {
     let agent = Agent::Researcher;
-    let latest = latest(turns, agent, session);
-    if latest.is_empty() || session.profile(agent) == Profile::Small {
+    if turns.is_empty() || session.profile(agent) == Profile::Small {
         return Ok(question.to_owned());
     }
+    let latest = latest(turns, agent, session);
     let left_out = turns.len() - latest.len();
     session.trace.record(Event::Memo { step: STEP.into(), entries: turns.len(), left_out })?;
+    if latest.is_empty() {
+        return Ok(question.to_owned());
+    }
     let inputs = vec![
         Input::new("CONVERSATION", Stability::AppendOnly, latest.join("\n")),
         Input::new("QUESTION", Stability::Volatile, question),
@@ -71,7 +74,11 @@ pub async fn standalone(question: &str, turns: &[Turn], session: &Session<'_>) -
     let ask = Ask { agent, step: STEP, prompt, thinking_tokens: 0, max_output_tokens, draw: 0 };
     let max_chars = question.chars().count() + MAX_ADDED_CHARS;
     let form = schema::object([("question", schema::phrase(max_chars))]);
-    let reply: Option<Rewritten> = session.json_if_it_fits(ask, form, |_| Ok(())).await?;
+    let check = |reply: &Rewritten| match asks(question) && !asks(&reply.question) {
+        true => Err("it is no question".to_owned()),
+        false => Ok(()),
+    };
+    let reply = session.json_if_it_fits(ask, form, check).await?;
     let Some(Rewritten { question: rewritten }) = reply else { return Ok(question.to_owned()) };
     // The output format ends a string at its limit, in the middle of a sentence.
     if rewritten.chars().count() >= max_chars {
@@ -80,6 +87,11 @@ pub async fn standalone(question: &str, turns: &[Turn], session: &Session<'_>) -
     }
     let rewritten = rewritten.trim();
     Ok(if rewritten.is_empty() { question } else { rewritten }.to_owned())
+}
+
+/// Whether a text has a question mark.
+fn asks(text: &str) -> bool {
+    text.contains(['?', '？', '؟'])
 }
 
 /// Records that the question is left as it is.

@@ -37,9 +37,10 @@ pub(crate) fn applies(session: &Session<'_>) -> bool {
     session.profile(Agent::Judge) == Profile::Paper && is_known && settings.answer_rules.is_none()
 }
 
-/// Whether a text supports a statement; `None`, with the reason in the trace, if the judge cannot read them or its reply was
-/// cut.
+/// Whether a text supports a statement; `None`, with the reason in the trace, if the judge cannot read them, or its reply was
+/// cut or is neither yes nor no.
 pub(crate) async fn supports(statement: &str, text: &str, session: &Session<'_>) -> Result<Option<bool>> {
+    use CallError::{CutOff, OutOfForm, TooLong};
     let inputs =
         vec![Input::new("TEXT", Stability::Volatile, text), Input::new("STATEMENT", Stability::Volatile, statement)];
     let ask = Ask {
@@ -56,7 +57,7 @@ pub(crate) async fn supports(statement: &str, text: &str, session: &Session<'_>)
     match session.send(call).await {
         Ok(reply) if reply.finish.is_cut() => Ok(None),
         Ok(reply) => Ok(Some(reply.text.trim() == YES)),
-        Err(MemoryError::Call(error @ (CallError::TooLong { .. } | CallError::CutOff { .. }))) => {
+        Err(MemoryError::Call(error @ (TooLong { .. } | CutOff { .. } | OutOfForm { .. }))) => {
             session.trace.record(Event::Fallback { step: STEP.to_owned(), reason: error.to_string() })?;
             Ok(None)
         }

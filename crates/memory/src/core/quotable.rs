@@ -41,6 +41,7 @@ struct Unit {
     text: Range<usize>,
     /// Bytes in the original.
     original: Range<usize>,
+    /// The page that it begins on.
     page: i64,
     /// The day on which a turn, or a page such as a message of a mailbox, was written.
     day: Option<NaiveDate>,
@@ -53,13 +54,15 @@ pub(crate) struct Units {
     name: String,
     pub text: String,
     pub spans: Vec<Span>,
-    /// The day of each turn, if it is known.
+    /// The page that each begins on.
+    pages: Vec<i64>,
+    /// The day of each turn, or else of its page, if it is known.
     days: Vec<Option<NaiveDate>>,
     pub is_conversation: bool,
 }
 
 impl Quotable {
-    /// The units of pages, each once.
+    /// The units of pages, or of other passages, each once.
     pub fn of_pages(pages: &[PassageId], corpus: &Corpus) -> Result<Quotable> {
         let mut runs: Vec<(Passage, Vec<Part>)> = Vec::new();
         let mut known: HashMap<DocId, Units> = HashMap::new();
@@ -74,7 +77,7 @@ impl Quotable {
             let mut new = Vec::new();
             for (at, span) in document.spans.iter().enumerate() {
                 if on_page(span) && seen.insert((page.document, span.start_byte)) {
-                    new.push(Part { at, span: *span, page: id.0 });
+                    new.push(Part { at, span: *span });
                 }
             }
             runs.extend(new.chunk_by(|before, part| part.at == before.at + 1).map(|run| (page.clone(), run.to_vec())));
@@ -85,24 +88,25 @@ impl Quotable {
         Ok(Quotable { texts })
     }
 
-    /// The units that quotes are in. Quotes of a document that is not there any more are left out.
-    pub fn around(quotes: &[Citation], corpus: &Corpus) -> Result<Quotable> {
-        let documents = corpus.documents()?;
+    /// The units that parts of documents touch, given by their bytes; each unit once.
+    pub fn around(parts: &[(DocId, Range<usize>)], corpus: &Corpus) -> Result<Quotable> {
         let mut texts = Vec::new();
         let mut known: HashMap<DocId, Units> = HashMap::new();
-        for quote in quotes {
-            let Some(document) = documents.iter().find(|document| document.path == quote.path) else { continue };
-            let units = match known.entry(document.id) {
+        let mut seen = HashSet::new();
+        for (document, bytes) in parts {
+            let units = match known.entry(*document) {
                 Entry::Occupied(known) => known.into_mut(),
-                Entry::Vacant(new) => new.insert(units(document.id, corpus)?),
+                Entry::Vacant(new) => new.insert(units(*document, corpus)?),
             };
-            let touched = |span: &Span| span.start_char < quote.end && quote.start < span.end_char;
-            let run: Vec<Part> = (units.spans.iter().copied().enumerate())
-                .filter(|(_, span)| touched(span))
-                .map(|(at, span)| Part { at, span, page: quote.page })
-                .collect();
-            if !run.is_empty() {
-                texts.push(Run::new(None, units, &run));
+            let mut new = Vec::new();
+            for (at, span) in units.spans.iter().enumerate() {
+                let unit = span.bytes();
+                if unit.start < bytes.end && bytes.start < unit.end && seen.insert((*document, at)) {
+                    new.push(Part { at, span: *span });
+                }
+            }
+            for run in new.chunk_by(|before, part| part.at == before.at + 1) {
+                texts.push(Run::new(None, units, run));
             }
         }
         Ok(Quotable { texts })
@@ -160,13 +164,12 @@ impl Quotable {
     }
 }
 
-/// A unit on a page of the evidence.
+/// A unit of the evidence.
 #[derive(Debug, Clone, Copy)]
 struct Part {
     /// Its index among the units of the document.
     at: usize,
     span: Span,
-    page: i64,
 }
 
 /// Moves the end of a paragraph to the page that it begins on. Pages of different times are different messages.
@@ -200,12 +203,11 @@ impl Run {
         let (first, last) = (run[0].span, run[run.len() - 1].span);
         let from = first.start_byte as usize;
         let original = document.text[from..last.end_byte as usize].to_owned();
-        let day_of_page = time.and_then(grounding::day_of);
         let mut text = String::new();
         let mut units = Vec::new();
-        for Part { at, span, page } in run.iter().copied() {
+        for Part { at, span } in run.iter().copied() {
             let place = span.bytes().start - from..span.bytes().end - from;
-            let day = document.days[at].or(day_of_page);
+            let (page, day) = (document.pages[at], document.days[at]);
             if document.is_conversation {
                 text.push_str(if text.is_empty() { "" } else { "\n\n" });
                 units.push(Unit { text: text.len()..text.len() + place.len(), original: place.clone(), page, day });
@@ -229,12 +231,24 @@ pub(crate) fn units(document: DocId, corpus: &Corpus) -> Result<Units> {
     let turns = corpus.passages_of(document, Layer::Turn)?;
     // A turn without a speaker is a passage of prose.
     let is_conversation = turns.iter().any(|turn| turn.meta.speaker.is_some());
-    let (spans, days) = if is_conversation {
-        let day = |turn: Passage| (turn.span, turn.meta.time.as_deref().and_then(grounding::day_of));
-        turns.into_iter().map(day).unzip()
+    let day_of = |passage: &Passage| passage.meta.time.as_deref().and_then(grounding::day_of);
+    let (spans, own_days): (Vec<Span>, Vec<Option<NaiveDate>>) = if is_conversation {
+        turns.iter().map(|turn| (turn.span, day_of(turn))).unzip()
     } else {
         let offsets = Offsets::new(&text);
         sentences(&text).into_iter().filter_map(|range| Some((offsets.span(range)?, None))).unzip()
     };
-    Ok(Units { name: stored.name(), path: stored.path, text, spans, days, is_conversation })
+    let cut = corpus.passages_of(document, Layer::Page)?;
+    let begins_on = |span: &Span| {
+        let after = cut.partition_point(|page| page.span.start_byte <= span.start_byte);
+        cut.get(after.saturating_sub(1))
+    };
+    let days_of_pages: HashMap<PassageId, Option<NaiveDate>> = cut.iter().map(|page| (page.id, day_of(page))).collect();
+    let (mut pages, mut days) = (Vec::new(), Vec::new());
+    for (span, day) in spans.iter().zip(own_days) {
+        let page = begins_on(span);
+        pages.push(page.map_or(0, |page| page.id.0));
+        days.push(day.or_else(|| page.and_then(|page| days_of_pages[&page.id])));
+    }
+    Ok(Units { name: stored.name(), path: stored.path, text, spans, pages, days, is_conversation })
 }

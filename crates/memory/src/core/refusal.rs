@@ -26,26 +26,40 @@ pub(crate) fn is_refusal(text: &str) -> bool {
         && sentences.iter().all(|sentence| sentence.is_empty() || REFUSAL.is_match(sentence))
 }
 
+/// Words that models write into a list or a field which has nothing to say.
+const NOTHING: [&str; 4] = ["none", "nothing", "n a", "null"];
+
+/// Whether an item of a list means that there is none: it is blank or a word for nothing.
+pub(crate) fn is_nothing(text: &str) -> bool {
+    let plain = plain(text);
+    plain.is_empty() || NOTHING.contains(&plain.as_str())
+}
+
+/// Whether notes on a text only state that it does not help.
+pub(crate) fn tells_nothing(text: &str) -> bool {
+    is_nothing(text) || is_refusal(text)
+}
+
 /// A sentence in lower case without punctuation, with "does not" for "doesn't".
 fn plain(sentence: &str) -> String {
     let sentence = sentence.to_lowercase().replace('\u{2019}', "'");
     let sentence = sentence.replace("can't", "can not").replace("cannot", "can not").replace("n't", " not");
-    let sentence = sentence.replace("it's ", "it is ").replace("there's ", "there is ");
+    let sentence = sentence.replace("it's ", "it is ").replace("there's ", "there is ").replace("i'm ", "i am ");
     let words = sentence.split(|sign: char| !sign.is_alphanumeric() && sign != '\'');
     words.map(|word| word.trim_matches('\'')).filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
 /// The forms of a refusal, in the words of [`plain`].
 static REFUSAL: LazyLock<Regex> = LazyLock::new(|| {
-    let text = "(?:(?:the|this|that|these|those|any|all|provided|given|available|above|retrieved|short) )*\
-        (?:texts?|passages?|context|documents?|conversations?|contents?|story|narrative|articles?|excerpts?|dialogue|\
-        transcript|memory|sources?|material|graph|knowledge base|information|evidence|findings|summary|summaries)(?: provided| given)?";
+    let text = "(?:(?:the|this|that|these|those|any|all|provided|given|available|above|retrieved|short|evidence|detail) \
+        )*(?:texts?|passages?|pages|context|documents?|conversations?|contents?|story|narrative|articles?|excerpts?|\
+        dialogue|transcript|memory|sources?|material|graph|knowledge base|information|evidence|findings|summary|summaries)(?: provided| given)?";
     let in_text = format!("(?:based |anywhere )?(?:in|by|from|within|on|throughout) {text}");
     let adverbs = "(?:(?:explicitly|directly|clearly|specifically|actually|even|ever|further|been) )*";
     let stated = "(?:mentioned|specified|stated|indicated|described|discussed|known|clear|disclosed)";
     let given = "(?:provided|given|available|included|contained|present)";
-    let say =
-        "(?:say|mention|state|specify|tell|indicate|reveal|describe|name|identify|explain|give|provide|discuss|answer)";
+    let say = "(?:say|mention|state|specify|tell|indicate|reveal|describe|name|identify|explain|give|provide|discuss|address|\
+        (?:help (?:to )?)?answer)";
     let find = "(?:(?:could|can|did) not|(?:was|am) (?:unable|not able) to) (?:find|locate|identify)";
     let found_out = "(?:determined?|answer(?:ed)?|infer(?:red)?|ascertain(?:ed)?|tell)";
     let information = "(?:(?:any|an|the|enough|specific|explicit|relevant|direct|clear|further|such|other) )*\
@@ -65,12 +79,15 @@ static REFUSAL: LazyLock<Regex> = LazyLock::new(|| {
         format!("(?:it|this|that|{answer}) does not {adverbs}(?:say|specify|mention|state){end}"),
         format!(
             "(?:there (?:is|are) )?(?:no|insufficient|not (?:enough|sufficient)) {information}(?: is| was)?\
-            (?: {given}| found| made)?(?:{end}| (?:about|on|of|regarding|concerning|that)\\b)"
+            (?: {given}| found| made)?(?:{end}| (?:about|on|of|regarding|concerning|that)\\b| to {found_out}\\b)"
         ),
+        "n a$".to_owned(),
+        format!("(?:(?:it|this|that|{answer}) (?:is )?)?not found {in_text}\\b"),
         format!(".* (?:is|are|was|were) not {adverbs}(?:{stated}|{given}) {in_text}\\b"),
         format!("(?:.* )?can not be {found_out}{end}"),
         format!("(?:it is )?(?:impossible|unable|not possible) to {found_out}\\b"),
-        format!("i (?:do not know{end}|can not {found_out}\\b)"),
+        format!("i do not (?:know{end}|have {information}\\b)"),
+        format!("i (?:can not|am (?:unable|not able) to) {found_out}\\b"),
         format!(
             "i {find} (?:it|this|that|{answer}|{information}(?: (?:about|on|of|regarding|concerning|that)\\b.*)?){end}"
         ),
@@ -82,7 +99,7 @@ static REFUSAL: LazyLock<Regex> = LazyLock::new(|| {
 
 #[cfg(test)]
 mod tests {
-    use super::is_refusal;
+    use super::{is_nothing, is_refusal, tells_nothing};
     use crate::core::answer::NOT_IN_DOCUMENTS;
 
     #[test]
@@ -129,6 +146,14 @@ mod tests {
             "Not enough information.",
             "Based on the text, it is unknown.",
             "Unknown. The text does not say.",
+            "N/A",
+            "The pages do not mention the wedding.",
+            "The content does not help to answer the question.",
+            "EVIDENCE_CONTEXT does not mention it.",
+            "Not found in the provided documents.",
+            "There is not enough information to answer the question.",
+            "I do not have enough information to answer.",
+            "I\u{2019}m unable to determine who lit the lamp.",
         ];
         for text in refusals {
             assert!(is_refusal(text), "{text:?}");
@@ -169,11 +194,27 @@ mod tests {
             "It cannot be repaired.",
             "Text messages.",
             "Information about the lamp.",
+            "There is not enough evidence to convict him.",
+            "I do not have a brother.",
+            "I am unable to swim.",
+            "Not found in the house.",
             "不在文件中",
         ];
         for text in answers {
             assert!(!is_refusal(text), "{text:?}");
         }
+    }
+
+    #[test]
+    fn items_that_mean_none_are_told_from_answers() {
+        for text in ["", " - ", "[]", "None.", "N/A", "null", "Nothing"] {
+            assert!(is_nothing(text) && tells_nothing(text), "{text:?}");
+        }
+        for text in ["No one.", "None of them married.", "Nothing was sold.", "0", "没有"] {
+            assert!(!is_nothing(text) && !tells_nothing(text), "{text:?}");
+        }
+        let refusal = "CONTENT does not mention who lit the lamp.";
+        assert!(!is_nothing(refusal) && tells_nothing(refusal));
     }
 
     #[test]

@@ -54,9 +54,15 @@ impl Session<'_> {
 
     /// Makes a call and records it. A cut reply is requested once more: with twice the room if its room ran out,
     /// with another seed if it repeated itself. If that one is cut too, the trace records it, as does
-    /// [`calls::Finish::is_cut`] of the result. Text that was streamed already is not requested again.
+    /// [`calls::Finish::is_cut`] of the result. A reply that an endpoint gave in another form than its call's is requested once
+    /// more with another seed; if that one has another form too, it is an error. Text that was streamed already is not
+    /// requested again.
     pub(crate) async fn send(&self, mut call: Call) -> Result<Reply> {
         let mut reply = self.attempt(call.clone()).await;
+        if matches!(reply, Err(MemoryError::Call(CallError::OutOfForm { .. }))) && call.on_text.is_none() {
+            draw_anew(&mut call);
+            reply = self.attempt(call.clone()).await;
+        }
         let Some(finish) = cut(&reply) else { return reply };
         let mut attempts = "not asked for again";
         if call.on_text.is_none() && self.retry_with_room(&mut call, finish) {
@@ -77,8 +83,7 @@ impl Session<'_> {
     /// Changes a call whose reply was cut, so that the next one may be complete; false if the context has no more room.
     fn retry_with_room(&self, call: &mut Call, finish: Finish) -> bool {
         if finish.is_loop() {
-            call.sampling.temperature = call.sampling.temperature.max(LOOP_TEMPERATURE);
-            call.sampling.seed = call.sampling.seed.wrapping_add(LOOP_DRAW);
+            draw_anew(call);
             return true;
         }
         let used = self.caller.tokens().prompt_tokens(call).saturating_add(call.limits.thinking_tokens);
@@ -190,6 +195,11 @@ impl Session<'_> {
         most.min(self.context(agent) / 16).max(MIN_OUTPUT_TOKENS)
     }
 
+    /// The same for a reply whose form has many or long parts: those that the prompt states have room in a context of 8,192.
+    pub(crate) fn long_output_tokens(&self, agent: Agent, most: usize) -> usize {
+        most.min(self.context(agent) / 4).max(MIN_OUTPUT_TOKENS)
+    }
+
     /// Tokens of an agent's thought before its reply: fewer where the context is small, and none in the small profile,
     /// whose models fill a thought with copies of the prompt.
     pub(crate) fn thinking_tokens(&self, agent: Agent) -> usize {
@@ -204,14 +214,20 @@ const MAX_THINKING_TOKENS: usize = 1024;
 /// The minimum tokens of a thought; in a context without room for them there is none.
 const MIN_THINKING_TOKENS: usize = 64;
 
-/// The minimum temperature at which a reply that repeated itself is sampled again.
-const LOOP_TEMPERATURE: f32 = 0.5;
+/// The minimum temperature at which a reply that repeated itself or had another form is sampled again.
+const ANEW_TEMPERATURE: f32 = 0.5;
 
-/// Added to the seed of a reply that repeated itself.
-const LOOP_DRAW: u64 = 1 << 32;
+/// Added to the seed of such a reply.
+const ANEW_DRAW: u64 = 1 << 32;
 
 /// The minimum tokens of an agent's answer, which its format needs.
 const MIN_OUTPUT_TOKENS: usize = 128;
+
+/// Changes the sampling of a call, so that the same prompt has another reply.
+fn draw_anew(call: &mut Call) {
+    call.sampling.temperature = call.sampling.temperature.max(ANEW_TEMPERATURE);
+    call.sampling.seed = call.sampling.seed.wrapping_add(ANEW_DRAW);
+}
 
 /// How a reply was cut, if it was cut.
 fn cut(reply: &Result<Reply>) -> Option<Finish> {

@@ -1,6 +1,9 @@
-//! What some settings select from: the layout of prompts and the form of answers.
+//! What some settings select from: the layout of prompts and the form of answers; and their limits.
 
 use crate::core::named::named;
+
+/// The least [`crate::Settings::evidence_tokens`]: fewer hold no passage, and the answer would be made from nothing.
+pub const MIN_EVIDENCE_TOKENS: usize = 64;
 
 /// The order of the parts of a prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

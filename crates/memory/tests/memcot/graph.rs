@@ -1,6 +1,6 @@
 //! The graph of entities and relations: the calls that build it, what is stored, and what it retrieves.
 
-use calls::{Call, CallError, Role, Scripted};
+use calls::{Call, CallError, Finish, Role, Scripted};
 use memory::memcot::{MemcotStore, Options};
 use memory::{Event, MemoryError, Missing, Settings};
 use serde_json::json;
@@ -127,6 +127,25 @@ fn nonsense_is_no_entity_and_is_not_asked_for_again() {
 }
 
 #[test]
+fn what_a_reply_that_was_cut_had_completed_is_kept() {
+    let check = |entities: &[&str], relations: &[&str], want: &[&str]| {
+        let entity = |name: &&str| json!({ "name": name, "type": "Other", "description": "Named." });
+        let relation =
+            |target: &&str| json!({ "source": "Ann", "target": target, "keywords": "k", "description": "d" });
+        let entities: Vec<_> = entities.iter().map(entity).collect();
+        let relations: Vec<_> = relations.iter().map(relation).collect();
+        let reply = json!({ "entities": entities, "relations": relations }).to_string();
+        let caller = Scripted::new(CONTEXT_TOKENS).ended("memcot.extract", reply, Finish::LoopClosed);
+        let scratch = Scratch::new();
+        let talk = conversation("talk.json", &[("Ann", "Bob has a dog.")]);
+        scratch.ingest(&[talk], &caller.answer("memcot.glean", NOTHING), &lightrag()).expect("a cut reply is no error");
+        assert_eq!(derived(&scratch), want);
+    };
+    check(&["Ann", "Bob"], &["Bob", "Rex"], &["Ann\nNamed.", "Bob\nNamed.", "k\nAnn\nBob\nd"]);
+    check(&["Ann", "Bo"], &[], &["Ann\nNamed."]);
+}
+
+#[test]
 fn a_turn_that_is_too_long_to_be_read_is_passed_over_and_said() {
     let long = "word ".repeat(CONTEXT_TOKENS);
     let scratch = Scratch::new();
@@ -182,7 +201,8 @@ fn keywords_lead_to_turns_through_entities_and_relations() {
 
 #[test]
 fn a_query_without_keywords_is_its_own() {
-    for reply in [r#"{"high_level_keywords":[],"low_level_keywords":[" ?"]}"#, "Rex"] {
+    let none = r#"{"high_level_keywords":["None"],"low_level_keywords":["N/A"]}"#;
+    for reply in [r#"{"high_level_keywords":[],"low_level_keywords":[" ?"]}"#, none, "Rex"] {
         let answers = [zoom_in("[9]"), zoom_out("[]"), judge("[9]", true, "Break", "[]"), respond("At Pell.")];
         let script =
             answers.into_iter().fold(Scripted::new(CONTEXT_TOKENS), |script, (step, text)| script.answer(step, text));

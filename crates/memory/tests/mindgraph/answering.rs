@@ -1,10 +1,10 @@
 //! The answer stage: turns, tools, invalid turns, and the end of the loop.
 
 use calls::{Call, CallError, Finish, Scripted, reading};
-use memory::mindgraph::{Confidence, Options};
-use memory::{Answer, Event, MemoryError, Profile, Settings};
+use memory::mindgraph::{Confidence, Focus, Options};
+use memory::{Answer, Event, MemoryError, Profile, Settings, Support};
 
-use super::{QUESTION, SENTENCES, builder, built, settings};
+use super::{QUESTION, SENTENCES, builder, built, focused, settings};
 use crate::scratch::{Asked, CONTEXT_TOKENS, Scratch, calls_of, document, fallbacks, input, schema, sessions};
 
 const DONE: &str = r#"{"answer":" Tom Reed. ","cited_nodes":["wedding","tom_reed","wedding"],"confidence":"high"}"#;
@@ -66,6 +66,32 @@ fn every_source_of_a_node_and_the_edges_between_cited_nodes_are_evidence() {
         let quotes: Vec<&str> = answer.citations.iter().map(|cited| cited.quote.as_str()).collect();
         assert_eq!(quotes, [SENTENCES[2]], "{nodes}");
     }
+}
+
+#[test]
+fn a_passage_that_was_looked_up_is_evidence_for_an_answer_that_cites_no_node() {
+    let done = r#"{"answer":"Tom Reed the boat builder mended her broken wall.","cited_nodes":[],"confidence":"high"}"#;
+    let quotes = |turns: &[&str]| -> Vec<(String, i64)> {
+        given(ask(turns, 40).1).citations.into_iter().map(|cited| (cited.quote, cited.page)).collect()
+    };
+    // The quote of the node is in another sentence of the passage.
+    let look = LOOK.replace("wedding", "ada_brook");
+    assert_eq!(quotes(&[&look, done]), [(SENTENCES[1].to_owned(), 2)]);
+    assert_eq!(quotes(&[done]), []);
+}
+
+#[test]
+fn a_message_that_a_node_quotes_has_its_day() {
+    let mut mail = document("mail.mbox", &["Ann sold her boat yesterday."]);
+    mail.sections[0].time = Some("2023-07-09 08:00 UTC".to_owned());
+    let question = "When did Ann sell her boat?";
+    let edits =
+        r#"{"operations":[{"op":"add_node","id":"boat","type":"event","content":"Sold.","src":"sold her boat"}]}"#;
+    let (scratch, settings) = (Scratch::new(), focused(Focus::Question, &[question]));
+    scratch.ingest(&[mail], &builder(&[edits]), &settings).expect("the script is whole");
+    let done = r#"{"answer":"Ann sold her boat on 8 July 2023.","cited_nodes":["boat"],"confidence":"high"}"#;
+    let answer = given(scratch.ask(question, &answers(&[done]), &settings));
+    assert_eq!(answer.statements[0].verdict, Support::Supported, "{:?}", answer.statements);
 }
 
 #[test]

@@ -302,6 +302,17 @@ fn a_description_that_the_builder_was_not_shown_is_added_to() {
 }
 
 #[test]
+fn a_node_that_is_added_again_keeps_what_was_known_of_it() {
+    let again = r#"{"operations":[{"op":"add_node","id":"ada_brook","type":"claim","content":"Married Tom Reed.","src":"She married"}]}"#;
+    let (scratch, caller) = (Scratch::new(), builder(&[EDITS[0], NOTHING, again]));
+    scratch.ingest(&[pell()], &caller, &settings()).expect("the script is whole");
+    assert!(input(&calls_of("mindgraph.build", &caller)[2], "GRAPH_STATE").contains("Keeper at Pell."), "it was shown");
+    let graph = graph(&scratch, QUESTION);
+    let ada = graph.node("ada_brook").expect("it was added");
+    assert_eq!((ada.content.as_str(), ada.sources.len()), ("Keeper at Pell. Married Tom Reed.", 2));
+}
+
+#[test]
 fn the_number_of_operations_is_what_a_reply_has_room_for() {
     for (context, output_tokens, most) in [(8192, 1024, 12), (32_768, 4096, 51), (131_072, 4096, 51)] {
         let caller = Scripted::new(context).answer("mindgraph.build", NOTHING);

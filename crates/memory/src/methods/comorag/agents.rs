@@ -10,6 +10,7 @@ use super::prompts::{ENCODE, FUSE, PROBE};
 use crate::core::error::Result;
 use crate::core::profile::Profile;
 use crate::core::prompt::{Input, Instructions, build, string_of, words};
+use crate::core::refusal::{is_nothing, tells_nothing};
 use crate::core::session::{Ask, Session};
 use crate::core::trace::Event;
 
@@ -63,7 +64,8 @@ struct Findings {
     key_findings: Vec<String>,
 }
 
-/// Mem-encode: how the evidence helps to answer the question. An invalid reply is no cue.
+/// Mem-encode: how the evidence helps to answer the question. An invalid reply is no cue, and neither is a finding that only
+/// states that the evidence does not help.
 pub(super) async fn encode(question: &str, evidence: Evidence, session: &Session<'_>) -> Result<Unit> {
     let ask = encode_ask(question, &evidence.probe, &evidence.found.text, session);
     let list = schema::array(string_of(finding_words(session)), MAX_FINDINGS);
@@ -71,7 +73,7 @@ pub(super) async fn encode(question: &str, evidence: Evidence, session: &Session
     let schema = schema::object([("key_findings", list)]);
     let findings: Option<Findings> = session.json(ask, schema, |_| Ok(())).await?;
     let findings = findings.map_or_else(Vec::new, |findings| findings.key_findings);
-    let lines = findings.iter().map(|finding| finding.trim()).filter(|finding| !finding.is_empty());
+    let lines = findings.iter().map(|finding| finding.trim()).filter(|finding| !tells_nothing(finding));
     let cue = lines.map(|finding| format!("Key Finding: {finding}")).collect::<Vec<_>>().join("\n");
     Ok(Unit { evidence, cue })
 }
@@ -117,13 +119,13 @@ pub(super) async fn self_probe(
     Ok(probes.map_or_else(Vec::new, |probes| new_probes(&probes, history)))
 }
 
-/// The probes that differ from all earlier ones and from one another in more than spelling.
+/// The probes that differ from all earlier ones and from one another in more than spelling; "None" is no probe.
 fn new_probes(probes: &Probes, history: &[String]) -> Vec<String> {
     let mut known: Vec<String> = history.iter().map(|probe| normal(probe)).collect();
     let mut new = Vec::new();
     for probe in [&probes.first, &probes.second, &probes.third] {
         let words = normal(probe);
-        if !words.is_empty() && !known.contains(&words) {
+        if !words.is_empty() && !is_nothing(probe) && !known.contains(&words) {
             known.push(words);
             new.push(probe.trim().to_owned());
         }
@@ -132,7 +134,7 @@ fn new_probes(probes: &Probes, history: &[String]) -> Vec<String> {
 }
 
 /// Mem-fuse (equation 2): one account of the related cues. Its prompt names the length that the history has room for,
-/// `most_tokens` at most. None if there are no cues.
+/// `most_tokens` at most. None if there are no cues, or if they tell nothing.
 pub(super) async fn fuse(
     question: &str,
     related: Vec<Piece>,
@@ -162,7 +164,7 @@ pub(super) async fn fuse(
     sources.sort_unstable();
     sources.dedup();
     let id = i64::try_from(cycle).unwrap_or(i64::MAX);
-    Ok((!text.is_empty()).then_some(Piece { id, place: (id, 0), text, sources }))
+    Ok((!tells_nothing(&text)).then_some(Piece { id, place: (id, 0), text, sources }))
 }
 
 /// The account as far as the history has room for it; a reply that was cut at its limit is requested again with a higher one.

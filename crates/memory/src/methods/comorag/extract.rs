@@ -1,7 +1,7 @@
 //! Open information extraction (HippoRAG 2, section 3; appendix B.1): the named entities of each chunk, then the facts in
 //! it. All chunks are processed concurrently; each reply is a note on its chunk, durable before the next is read.
 
-use calls::{Agent, Stability, schema};
+use calls::{Agent, Finish, Stability, schema};
 use futures_util::StreamExt;
 use futures_util::stream::iter;
 use serde::Deserialize;
@@ -76,15 +76,14 @@ struct NamedEntities {
     named_entities: Vec<String>,
 }
 
-/// An invalid reply has no entities.
+/// An invalid reply has no entities, and one that was cut has those before its end.
 async fn ask_entities(passage: &str, session: &Session<'_>) -> Result<Vec<String>> {
     let inputs = vec![Input::new("PASSAGE", Stability::Volatile, passage)];
     let schema = schema::object([("named_entities", items(string_of(NAME_WORDS), session))]);
-    let reply: Option<NamedEntities> = session
-        .json(builder("comorag.entities", ENTITIES, ENTITIES_EXAMPLE, inputs, session), schema, |_| Ok(()))
-        .await?;
+    let ask = builder("comorag.entities", ENTITIES, ENTITIES_EXAMPLE, inputs, session);
+    let reply = session.json_with_ending(ask, schema, |_: &NamedEntities| Ok(())).await?;
     let mut names: Vec<String> = Vec::new();
-    for name in reply.map_or_else(Vec::new, |reply| reply.named_entities) {
+    for name in reply.map_or_else(Vec::new, |(reply, finish)| complete(reply.named_entities, finish)) {
         let name = name.trim().to_owned();
         if !normal(&name).is_empty() && !names.contains(&name) {
             names.push(name);
@@ -99,20 +98,19 @@ struct Triples {
     triples: Vec<Vec<String>>,
 }
 
-/// An invalid reply has no facts.
+/// An invalid reply has no facts, and one that was cut has those before its end.
 async fn ask_triples(passage: &str, entities: &[String], session: &Session<'_>) -> Result<Vec<Vec<String>>> {
     let inputs = vec![
         Input::new("PASSAGE", Stability::Volatile, passage),
         Input::new("NAMED_ENTITIES", Stability::Volatile, Value::from(entities).to_string()),
     ];
-    // The parts of a fact may be empty, so that a reply that is cut short ends in an empty fact.
     let mut three = schema::array(string_of(PART_WORDS), 3);
     three["minItems"] = 3.into();
     let schema = schema::object([("triples", items(three, session))]);
-    let reply: Option<Triples> =
-        session.json(builder("comorag.triples", TRIPLES, TRIPLES_EXAMPLE, inputs, session), schema, |_| Ok(())).await?;
+    let ask = builder("comorag.triples", TRIPLES, TRIPLES_EXAMPLE, inputs, session);
+    let reply = session.json_with_ending(ask, schema, |_: &Triples| Ok(())).await?;
     let mut triples: Vec<Vec<String>> = Vec::new();
-    for triple in reply.map_or_else(Vec::new, |reply| reply.triples) {
+    for triple in reply.map_or_else(Vec::new, |(reply, finish)| complete(reply.triples, finish)) {
         let triple: Vec<String> = triple.iter().map(|part| part.trim().to_owned()).collect();
         let whole = triple.len() == 3 && triple.iter().all(|part| !normal(part).is_empty());
         if whole && !triples.contains(&triple) {
@@ -120,6 +118,14 @@ async fn ask_triples(passage: &str, entities: &[String], session: &Session<'_>) 
         }
     }
     Ok(triples)
+}
+
+/// The items of a reply; of one that was cut all but the last, which the model did not complete.
+fn complete<T>(mut items: Vec<T>, finish: Finish) -> Vec<T> {
+    if finish.is_cut() {
+        items.pop();
+    }
+    items
 }
 
 /// The names or facts of a chunk. Small models return an empty list wherever it is allowed, so theirs has an item; a
@@ -139,7 +145,7 @@ fn builder(
     inputs: Vec<Input>,
     session: &Session<'_>,
 ) -> Ask {
-    let max_output_tokens = session.output_tokens(Agent::Builder, MAX_OUTPUT_TOKENS);
+    let max_output_tokens = session.long_output_tokens(Agent::Builder, MAX_OUTPUT_TOKENS);
     let rules = demonstrated(instructions.rules, example, session.profile(Agent::Builder));
     let prompt = build(session.settings.layout, Instructions { rules: &rules, ..instructions }, inputs);
     Ask { agent: Agent::Builder, step, prompt, thinking_tokens: 0, max_output_tokens, draw: 0 }

@@ -16,7 +16,7 @@
 //! * Names are compared in lower case without punctuation, in any script; the released code drops all but Latin letters.
 //! * The weights of a fact's edge and of likeness between the same two entities add up; there one replaces the other.
 //!   Chunks near to the query have a weight of 0.05 in the walk, as in HippoRAG 2; the released code says 0.005.
-//! * UMAP is replaced by its graph and the spectral layout that it begins from, without chance (layout.rs), in fewer
+//! * UMAP is replaced by its graph and the spectral layout that it begins from, without chance (umap.rs), in fewer
 //!   than ten dimensions where there are few texts; it keeps neighbours nearly as well as umap-learn (a trustworthiness
 //!   at most 0.05 lower). Axes of the layout have a variance of 1, and no Gaussian one below 0.01, where scikit-learn
 //!   adds 0.000001: else few texts in many dimensions would be a cluster each. A text is in every cluster of which it
@@ -29,7 +29,9 @@
 //!   The episodic layer has one level; the paper's recursive one is optional. The ablations without metacognition and
 //!   without regulation have no switch.
 //! * Windows of the episodic layer are as long as the formula says for the document's real number of chunks; the
-//!   released code computes it before there are any. Windows that the model's context cannot hold are shorter.
+//!   released code computes it before there are any. Windows that the model's context cannot hold are shorter. They do not
+//!   overlap, as in the released code; the paper calls them sliding.
+//! * Chunks of 512 tokens are shorter where that is more than an eighth of the memorizer's context.
 //! * Evidence is chosen by rank within the budget and then put in the order of the text; the released code cuts what it
 //!   has already put in order, which loses the best. Evidence from which a cue was written is not retrieved again;
 //!   other evidence may be, because it may help another probe.
@@ -39,12 +41,15 @@
 //!   use. Each layer's share bounds what mem-encode reads of it too; a fused cue is at most as long as the share of the
 //!   history, and a longer one is cut at the end of a sentence.
 //! * Try-answer is shown the fused cues of all cycles so far, the newest first to have its place; equation 3 has that of its
-//!   own cycle alone.
+//!   own cycle alone. After the first attempt it is shown the new cues without their evidence, as in the released code;
+//!   equation 3 has memory units, of which both are part.
+//! * The vector of a memory unit is that of its probe and its cue, as in the released code; the paper compares the cue.
 //! * Self-probe sees the cues of the cycle before, as section 2.3 says; by line 22 of algorithm 1 it would see the pool.
 //! * Try-answer and mem-encode write the paper's sections as fields of JSON, so that a failure is `*` and no accident of
 //!   markup; probes may be fewer than three. An invalid reply is requested once more, and then counts as a failure,
-//!   as no cue, or as no probes. Mem-encode may write an empty list of findings; in the small profile
-//!   it writes `""` instead.
+//!   as no cue, or as no probes; of an extraction that was cut twice all names or facts but the last are used. Mem-encode may
+//!   write an empty list of findings; in the small profile it writes `""` instead. Findings and fused accounts that only state
+//!   that there is nothing to find are left out.
 //! * Extraction and the fact filter have demonstrations except in the small profile, whose models copy them, and fewer than
 //!   the released code's ten for the filter. Try-answer has none: its sections are fields of the JSON.
 //! * Prompts state the lengths of sections, findings and accounts in words, so that a reply fits into the released

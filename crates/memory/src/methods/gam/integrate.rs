@@ -13,6 +13,7 @@ use super::search::Found;
 use crate::core::error::Result;
 use crate::core::evidence::{Evidence, Item, budget, pack};
 use crate::core::prompt::{Input, Instructions, build, string_of, words};
+use crate::core::refusal::tells_nothing;
 use crate::core::session::Session;
 
 #[derive(Debug, Deserialize)]
@@ -23,7 +24,7 @@ struct Integration {
 }
 
 /// Equation 4: integrates the pages into the notes and returns the pages that were integrated. An invalid reply and one
-/// without notes keep the old notes.
+/// without notes, or that only states that the pages do not help, keep the old notes.
 pub(super) async fn integrate(
     question: &str,
     found: &[Found],
@@ -69,7 +70,7 @@ pub(super) async fn integrate(
     }
     let Some(Integration { content, sources }) = integration else { return Ok(Vec::new()) };
     let content = content.trim();
-    if !content.is_empty() {
+    if !tells_nothing(content) {
         content.clone_into(&mut result.content);
         let mut seen = BTreeSet::new();
         result.sources = sources.into_iter().filter(|page| seen.insert(*page)).map(PassageId).collect();

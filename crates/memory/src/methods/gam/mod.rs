@@ -9,15 +9,21 @@
 //! # Departures
 //! * The header is the abstract, in one call; the paper writes them separately.
 //! * A page's header is indexed with its content, as the paper describes; its released code indexes the content alone.
+//! * A page has at most 2,048 tokens, and at most a sixteenth of the memorizer's context.
 //! * A memo entry belongs to its page and is never skipped, so the numbers in the prompt are the pages'.
+//! * New requests replace the question in the plan alone, as in the released code: integration, information check and follow-up
+//!   keep it, as the printed prompts say. In equation 5 the new request is that of all.
+//! * Each tool returns k pages, as in the released code; the paper's "maximum number of retrieved pages" may be that of all tools.
 //! * The integration agent sees which pages its notes come from, so that they stay among the sources.
 //! * The information check and the follow-up are requested in one round, and the follow-up is cancelled if the notes are
 //!   enough; in the layout that puts shared text first they share the KV cache of their inputs. There is no follow-up
 //!   after the last round: its requests would not be used.
 //! * A page on which the notes rest, or that was integrated for the same request, is read again only if the plan names it
 //!   by number; the released code reads every page again in every round in which a search finds it.
-//! * A reply of the integration agent without notes keeps the notes; agents write the date beside times such as "yesterday",
-//!   since the responder sees the notes alone.
+//! * A reply of the integration agent without notes, or that only states that the pages do not help, keeps the notes; agents
+//!   write the date beside times such as "yesterday", since the responder sees the notes alone.
+//! * The statements of an answer are checked against all pages that were read, those first that the notes rest on: notes may
+//!   hold facts of a page that the integration agent no longer names.
 //! * Pages that the plan names come first, then those of the search tools interleaved by rank; the released code sorts
 //!   BM25 scores together with sums of cosines and puts named pages last.
 //! * The paper does not cover a memo longer than a quarter of the context: the memorizer sees its latest part, the

@@ -9,6 +9,7 @@ use super::memorizer::{Entry, parts, render};
 use super::prompts::{PLAN, PLAN_THOUGHT};
 use crate::core::error::Result;
 use crate::core::prompt::{Input, build, phrase_of};
+use crate::core::refusal::is_nothing;
 use crate::core::session::{Ask, Session};
 
 /// Equation 3: the tools and their queries.
@@ -77,8 +78,7 @@ impl Plan {
     }
 
     pub fn uses(&self, tool: Tool) -> bool {
-        // Punctuation alone finds nothing.
-        let blank = |texts: &[String]| !texts.iter().any(|text| text.contains(char::is_alphanumeric));
+        let blank = |texts: &[String]| texts.iter().all(|text| is_nothing(text));
         let nothing = match tool {
             Tool::Keyword => blank(&self.keyword_collection),
             Tool::Vector => blank(&self.vector_queries),

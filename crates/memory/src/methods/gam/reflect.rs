@@ -11,7 +11,8 @@ use super::notes::Research;
 use super::prompts::{FOLLOW_UP, FOLLOW_UP_THOUGHT, INFO_CHECK, INFO_CHECK_THOUGHT};
 use crate::core::error::Result;
 use crate::core::prompt::{Input, build_inputs_first, phrase_of};
-use crate::core::session::Session;
+use crate::core::refusal::is_nothing;
+use crate::core::session::{Ask, Session};
 use crate::core::trace::Trace;
 
 /// Equation 5: requests for what is missing; `None` ends the research. The information check and the follow-up read the
@@ -19,13 +20,14 @@ use crate::core::trace::Trace;
 pub(super) async fn reflect(
     question: &str,
     result: &Research,
+    round: usize,
     is_last: bool,
     session: &Session<'_>,
 ) -> Result<Option<Vec<String>>> {
     // Empty notes are never enough, so they are not checked.
     match (result.content.is_empty(), is_last) {
         (true, true) => return Ok(None),
-        (true, false) => return follow_up(question, result, session).await.map(Some),
+        (true, false) => return follow_up(question, result, round, session).await.map(Some),
         // No search would use the requests.
         (false, true) => return is_enough(question, result, session).await.map(|_| None),
         (false, false) => {}
@@ -33,7 +35,8 @@ pub(super) async fn reflect(
     // The follow-up is traced and counted only if it is used, whichever of the two ends first.
     let trace = Trace::kept();
     let beside = Session { settings: session.settings.clone(), trace: &trace, on_text: None, ..*session };
-    let (check, requests) = (pin!(is_enough(question, result, session)), pin!(follow_up(question, result, &beside)));
+    let (check, requests) =
+        (pin!(is_enough(question, result, session)), pin!(follow_up(question, result, round, &beside)));
     let requests = match select(check, requests).await {
         Either::Left((enough, requests)) => {
             if enough? {
@@ -78,15 +81,17 @@ struct FollowUp {
     new_requests: Vec<String>,
 }
 
-/// Equation 5, follow-up: requests for what is missing; none if the reply is invalid.
-async fn follow_up(question: &str, result: &Research, session: &Session<'_>) -> Result<Vec<String>> {
+/// Equation 5, follow-up: requests for what is missing; none if the reply is invalid. Each round draws anew, since the notes
+/// may be those of the round before.
+async fn follow_up(question: &str, result: &Research, round: usize, session: &Session<'_>) -> Result<Vec<String>> {
     let inputs = reflection(question, result);
     let ask =
         agent(Agent::Researcher, "gam.follow_up", build_inputs_first, FOLLOW_UP, FOLLOW_UP_THOUGHT, inputs, session);
+    let ask = Ask { draw: round as u64 - 1, ..ask };
     let schema = schema::object([("new_requests", schema::array(phrase_of(QUERY_WORDS), MAX_QUERIES))]);
     let reply: Option<FollowUp> = session.json(ask, schema, |_| Ok(())).await?;
     let mut new_requests = reply.map_or_else(Vec::new, |reply| reply.new_requests);
-    new_requests.retain(|request| !request.trim().is_empty());
+    new_requests.retain(|request| !is_nothing(request));
     Ok(new_requests)
 }
 

@@ -50,7 +50,7 @@ pub async fn research(question: &str, library: &Library<'_>, session: &Session<'
             integrated.extend(integrate(question, &found, &mut result, library.corpus(), session).await?);
         }
         let is_last = round == options.max_iterations;
-        let Some(new_requests) = reflect(question, &result, is_last, session).await? else { break };
+        let Some(new_requests) = reflect(question, &result, round, is_last, session).await? else { break };
         let next = if new_requests.is_empty() { question.to_owned() } else { new_requests.join(" ") };
         if next != request {
             integrated.clear();
@@ -66,16 +66,16 @@ const MAX_SNIPPETS: usize = 8;
 /// Calls the responder with the research in the output form of the options (table 4).
 async fn respond(question: &str, research: &Research, corpus: &Corpus, session: &Session<'_>) -> Result<Answer> {
     // Notes without sources come from all pages that were read.
-    let pages = if research.sources.is_empty() { &research.read } else { &research.sources };
+    let sources = if research.sources.is_empty() { &research.read } else { &research.sources };
     let notes = &research.content;
     let output = if notes.is_empty() { OutputForm::Pages } else { session.settings.options::<Options>().output };
     let items: Vec<Item> = match output {
         OutputForm::Integration => Vec::new(),
         OutputForm::Pages => {
-            Item::pages(Agent::Responder, pages.iter().map(|page| (*page, "source")), corpus, session)?
+            Item::pages(Agent::Responder, sources.iter().map(|page| (*page, "source")), corpus, session)?
         }
         OutputForm::Extraction => {
-            let snippets = cite(question, notes, pages, MAX_SNIPPETS, corpus)?.into_iter();
+            let snippets = cite(question, notes, sources, MAX_SNIPPETS, corpus)?.into_iter();
             snippets.map(|snippet| Item { page: PassageId(snippet.page), text: snippet.quote }).collect()
         }
     };
@@ -88,5 +88,8 @@ async fn respond(question: &str, research: &Research, corpus: &Corpus, session: 
         format!("{notes}\n\n{}", evidence.text).trim().to_owned()
     };
     let ask = answer::question(question, &context, Stability::Volatile, session);
-    answer::respond(question, ask, pages, corpus, session).await
+    // The notes may still hold facts of pages that the integration agent no longer names.
+    let others = research.read.iter().filter(|page| !sources.contains(page));
+    let pages: Vec<PassageId> = sources.iter().chain(others).copied().collect();
+    answer::respond(question, ask, &pages, corpus, session).await
 }

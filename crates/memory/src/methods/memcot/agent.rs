@@ -30,7 +30,7 @@ pub(super) fn agent_ask(
     draw: u64,
     session: &Session<'_>,
 ) -> Ask {
-    let max_output_tokens = session.output_tokens(agent, MAX_OUTPUT_TOKENS);
+    let max_output_tokens = session.long_output_tokens(agent, MAX_OUTPUT_TOKENS);
     let prompt = build(session.settings.layout, instructions, inputs);
     Ask { agent, step, prompt, thinking_tokens: 0, max_output_tokens, draw }
 }

@@ -11,6 +11,7 @@ use super::responder::{fall_back, respond};
 use super::short_term::{Action, ShortTerm};
 use crate::core::error::Result;
 use crate::core::outcome::Answer;
+use crate::core::refusal::is_nothing;
 use crate::core::session::Session;
 
 /// Answers a question: perceive, judge, and search on with other queries, at most J times.
@@ -90,7 +91,7 @@ async fn evolve(
         if can_answer || is_last || !texts.is_empty() || complaint.is_some() {
             return Ok(Next { can_answer, query: Query { texts, action: Some(verdict.action) } });
         }
-        let wrote = verdict.queries.iter().any(|query| !query.trim().is_empty());
+        let wrote = verdict.queries.iter().any(|query| !is_nothing(query));
         complaint = Some(if wrote { REPEATED } else { NO_QUERY });
     }
     // Without a valid reply of the judge nothing is learned and the search ends.

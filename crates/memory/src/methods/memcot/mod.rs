@@ -20,6 +20,7 @@
 //! * Sessions keep the order of the source; the released code sorts them as strings, D10 before D2.
 //! * The trajectory shows the newest three failures and no failed query is repeated; the released code keeps the oldest
 //!   three. Queries are compared by their stems in any order; the released code compares strings.
+//! * The judge writes up to two queries, as in the released code, and K turns are retrieved for each; the paper gives no number.
 //! * A judge that writes no new query, or only such as have failed before, is called once more with a request for keywords,
 //!   at the same temperature; the released code retries five times at rising temperature and falling length, and then fails
 //!   the question. If the retry does not help, the search ends and the responder answers from the memory.
@@ -32,10 +33,10 @@
 //! * The fallback, where the memory does not lead to an answer, is the whole text if it fits the context, else the memory
 //!   and the turns nearest to the question with their windows, packed by rank. The released code always sends the whole
 //!   text.
-//! * The responder follows the released LoCoMo prompt: computed dates, yes or no, no refusal; a reply that refuses all the
-//!   same ("Not mentioned in the conversation.") lets the search continue, and after the last step leads to the fallback.
-//!   Numbers as words are the data set's style and belong to its answer rules. The paper takes LoCoMo's and LongMemEval's
-//!   standard prompts.
+//! * The responder follows the released LoCoMo prompt: computed dates, yes or no, no refusal; after a reply that refuses all the
+//!   same ("Not mentioned in the conversation.") the search continues if the judge has written a query, else the fallback
+//!   answers. Numbers as words are the data set's style and belong to its answer rules. The paper takes LoCoMo's and
+//!   LongMemEval's standard prompts.
 //! * In the small profile the responder chooses the answer from the turns of the memory.
 //! * The responder is called once, as free text; the released one for LoCoMo writes its reasoning first, as JSON. Its
 //!   answer is streamed when it is accepted, not while it is generated.

@@ -59,7 +59,7 @@ pub(super) async fn respond(
         return Ok(None);
     };
     session.stream(&answer.answer);
-    Ok(Some(on_pages(answer, memory)))
+    Ok(Some(answer))
 }
 
 /// The reply to `ask`, or in the small profile an answer that is chosen from the turns; none if the reply refuses, or if
@@ -109,16 +109,5 @@ pub(super) async fn fall_back(
     let view = show(&ranked, Form::Sessions, reader(&bare, session), memory, session)?;
     let ids: Vec<PassageId> = view.places.iter().map(|place| memory.timeline.id(*place)).collect();
     let ask = answer::question(question, &view.text, Stability::Volatile, session);
-    Ok(on_pages(answer::respond(question, ask, &ids, corpus, session).await?, memory))
-}
-
-/// Replaces turns by their pages in the citations, which users look up.
-fn on_pages(mut answer: Answer, memory: &LongTerm<'_>) -> Answer {
-    let Answer { citations, statements, .. } = &mut answer;
-    for citation in citations.iter_mut().chain(statements.iter_mut().filter_map(|one| one.citation.as_mut())) {
-        if let Some(place) = memory.timeline.place(PassageId(citation.page)) {
-            citation.page = memory.timeline.turn(place).page.0;
-        }
-    }
-    answer
+    answer::respond(question, ask, &ids, corpus, session).await
 }

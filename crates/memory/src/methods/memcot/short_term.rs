@@ -6,6 +6,8 @@ use std::fmt;
 use serde::Deserialize;
 use store::analyze;
 
+use crate::core::refusal::is_nothing;
+
 /// Failures that the judge is shown (the paper's code: 3).
 const NEWEST: usize = 3;
 
@@ -50,7 +52,7 @@ impl ShortTerm {
 
     /// Records that these queries found nothing new.
     pub fn fail(&mut self, action: Option<Action>, queries: &[String], missing: &str) {
-        let missing = missing.trim().to_owned();
+        let missing = if is_nothing(missing) { String::new() } else { missing.trim().to_owned() };
         self.failures.push(Failure { action, queries: queries.to_vec(), missing });
     }
 
@@ -59,12 +61,14 @@ impl ShortTerm {
         self.failures.pop();
     }
 
-    /// The queries that have words and have not failed, each once; case, order and stop words do not count.
+    /// The queries that have words and have not failed, each once; case, order and stop words do not count, and "None" is no
+    /// query.
     pub fn untried(&self, queries: &[String], most: usize) -> Vec<String> {
         let failed = self.failures.iter().flat_map(|failure| &failure.queries).map(|query| words(query));
         let mut known: BTreeSet<BTreeSet<String>> = failed.collect();
         known.insert(BTreeSet::new());
-        let fresh = queries.iter().map(|query| query.trim()).filter(|query| known.insert(words(query)));
+        let named = queries.iter().map(|query| query.trim()).filter(|query| !is_nothing(query));
+        let fresh = named.filter(|query| known.insert(words(query)));
         fresh.take(most).map(str::to_owned).collect()
     }
 
@@ -113,7 +117,7 @@ mod tests {
         memory.fail(None, &strings(&["first"]), "");
         memory.fail(Some(Action::Break), &strings(&["second", "half"]), " the year\n");
         memory.fail(Some(Action::Delete), &strings(&["third"]), "all");
-        memory.fail(Some(Action::Break), &strings(&["fourth"]), "");
+        memory.fail(Some(Action::Break), &strings(&["fourth"]), "None.");
         let want =
             "- Break: \"second\" \"half\" missed: the year\n- Delete: \"third\" missed: all\n- Break: \"fourth\"";
         assert_eq!(memory.trajectory(), want);
@@ -129,7 +133,7 @@ mod tests {
         memory.fail(None, &strings(&["Where did Ada marry?"]), "");
         let check = |queries: &[&str], want: &[&str]| assert_eq!(memory.untried(&strings(queries), 2), want);
         check(&["where did ada marry", "Ada married. Where did?"], &[]);
-        check(&["", " ?! ", "the of"], &[]);
+        check(&["", " ?! ", "the of", "None.", "N/A"], &[]);
         check(&[" Ada's wedding ", "ada's WEDDING", "1911"], &["Ada's wedding", "1911"]);
         check(&["a b", "c d", "e f"], &["a b", "c d"]);
     }

@@ -76,12 +76,12 @@ impl Graph {
     }
 
     fn edit(&mut self, edit: &Edit, source: Source) -> Result<(), Refusal> {
-        let change = if edit.unseen { Change::Add } else { Change::Replace };
         match &edit.operation {
-            Operation::AddNode { id, kind, content, .. } => {
-                self.add_node(id.trim(), *kind, content.trim(), change, source)
+            Operation::AddNode { id, kind, content, .. } => self.add_node(id.trim(), *kind, content.trim(), source),
+            Operation::EditNode { id, content, .. } => {
+                let change = if edit.unseen { Change::Add } else { Change::Replace };
+                self.edit_node(id.trim(), content.trim(), change, source)
             }
-            Operation::EditNode { id, content, .. } => self.edit_node(id.trim(), content.trim(), change, source),
             Operation::AddEdge { source: from, target, relation, .. } => {
                 self.add_edge(from.trim(), target.trim(), relation.trim(), source)
             }
@@ -89,10 +89,11 @@ impl Graph {
         }
     }
 
-    /// Adding an existing node edits it: it keeps its type and its first place.
-    fn add_node(&mut self, id: &str, kind: Kind, content: &str, change: Change, source: Source) -> Result<(), Refusal> {
+    /// Adding an existing node adds to its content: a builder that writes it as a new one writes what its block says. The node
+    /// keeps its type and its first place.
+    fn add_node(&mut self, id: &str, kind: Kind, content: &str, source: Source) -> Result<(), Refusal> {
         if self.node(id).is_some() {
-            return self.edit_node(id, content, change, source);
+            return self.edit_node(id, content, Change::Add, source);
         }
         if id.is_empty() || content.is_empty() {
             return Err(Refusal::Blank("a node"));
@@ -167,7 +168,7 @@ impl Graph {
 #[derive(Debug, Clone, Copy)]
 enum Change {
     Replace,
-    /// The author of the edit did not know the content.
+    /// The author of the edit did not see the content or left it out of account.
     Add,
 }
 
@@ -295,7 +296,7 @@ mod tests {
     #[test]
     fn the_same_id_is_the_same_node() {
         let again = r#"{"op":"add_node","id":" ada ","type":"claim","content":"Keeps the lamp.","src":"lamp"}"#;
-        check(&[&block(&[ADA]), &block(&[again])], &["ada entity: Keeps the lamp."], &[], &[]);
+        check(&[&block(&[ADA]), &block(&[again])], &["ada entity: A keeper. Keeps the lamp."], &[], &[]);
         let edit = r#"{"op":"edit_node","id":"ada","content":"Keeps the lamp."}"#;
         check(&[&block(&[ADA]), &block(&[edit])], &["ada entity: Keeps the lamp."], &[], &[]);
         check(&[&block(&[edit])], &[], &[], &["there is no node `ada`"]);

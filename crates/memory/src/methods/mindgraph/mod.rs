@@ -22,13 +22,13 @@
 //!   edges go, then the oldest nodes; the trace says how many, and only nodes that were shown can be edited, deleted, looked
 //!   up or cited. Where the builder was not shown the content of a node, what it writes about that node is added to the
 //!   content. The paper's graphs have 200 nodes at most.
-//! * add_node with a known id edits that node, which keeps its type and its first place. add_edge waits for its ends until
-//!   the block is over. The same edge twice is one edge with two places. delete_node takes the node's edges along. Edits
-//!   that are invalid are rejected one by one and listed in the trace.
+//! * add_node with a known id adds to the content of that node, which keeps its type and its first place: what the builder writes
+//!   as new is what its block says. add_edge waits for its ends until the block is over. The same edge twice is one edge with two
+//!   places. delete_node takes the node's edges along. Edits that are invalid are rejected one by one and listed in the trace.
 //! * edit_node carries a quote, as the text of the paper says and its printed prompt does not; one without is taken too.
-//! * A quote is looked for in its block: exactly, with spelling evened out, then with a tenth of its characters wrong; else
-//!   the node is unverified, and looking it up shows the beginning of its block. Engines that enforce
-//!   [`calls::schema::quote_of`] can only quote what is there.
+//! * A quote is looked for in its block: exactly, with spelling evened out, then with a tenth of its characters wrong, and of
+//!   one with an ellipsis the longest part; else the node is unverified, and looking it up shows the beginning of its block.
+//!   Engines that enforce [`calls::schema::quote_of`] can only quote what is there.
 //! * A block of which two replies in a row are no JSON, or which the builder cannot read even without the graph, is skipped
 //!   for good, and the graph's statistics say so. Of a proposal that was cut twice all operations but the last are used, each
 //!   once; the trace and the stored edits say so.
@@ -42,6 +42,8 @@
 //! * A report is kept under a digest of what it shows of its community. The paper keeps reports under the graph's: ours
 //!   outlive changes elsewhere in the graph. With read access, as the server has for a question, missing reports
 //!   are written and not kept. Reports have 1 to 10 findings, GraphRAG's 5 to 10.
+//! * Ids, descriptions, relations, quotes and answers have maximum lengths, which the prompts state, and an answer cites at most
+//!   16 nodes.
 //! * The options of a multiple-choice question are not shown to the builder, so that one graph serves the question with
 //!   and without them; in the paper they are part of the question.
 //! * The builder and the answering model think before each reply in at most 1,024 tokens, a sixteenth of the context, and
@@ -51,8 +53,8 @@
 //!   is that the graph does not say.
 //! * lookup_source shows the passages of up to four sources of a node, of more the two oldest and the two newest; the paper's
 //!   nodes have one.
-//! * Citations are the sentences around the quotes of the cited nodes and of the edges between them, as far as they support
-//!   the answer.
+//! * Citations are the sentences around the quotes of the cited nodes and of the edges between them, and those of passages that
+//!   were looked up, as far as they support the answer.
 //! * `petgraph` is not used: its stable graph gives the numbers of deleted nodes to new ones, and prompts need the order in
 //!   which nodes came.
 

@@ -16,7 +16,8 @@ pub enum Match {
     Exact,
     /// It occurs up to case, white space, the shapes of quotation marks and dashes, and Unicode's NFKC.
     Normalised,
-    /// A normalised span differs from it in at most a tenth of its characters.
+    /// A normalised span differs from it in at most a tenth of its characters, or is the longest part of it between
+    /// ellipses.
     Fuzzy,
 }
 
@@ -37,6 +38,9 @@ struct Even {
 /// Longer quotes are not aligned, since the cost of alignment grows with their length.
 const LONGEST_ALIGNED_CHARS: usize = 2000;
 
+/// Shorter parts of a quote with an ellipsis are in too many places.
+const SHORTEST_PART_CHARS: usize = 8;
+
 impl<'a> Quotable<'a> {
     /// Prepares nothing yet: most quotes are found exactly.
     pub fn new(text: &'a str) -> Self {
@@ -44,9 +48,20 @@ impl<'a> Quotable<'a> {
     }
 
     /// The first span of `quote`, without white space around it, and the kind of match; none if it is blank or
-    /// not found.
+    /// not found. Of a quote with an ellipsis that is not found as it is, the longest part is looked for.
     pub fn find(&self, quote: &str) -> Option<(Range<usize>, Match)> {
         let quote = quote.trim();
+        self.find_whole(quote).or_else(|| {
+            let chars = |part: &&str| part.chars().count();
+            let parts = quote.split("...").flat_map(|part| part.split('…'));
+            let parts = parts.map(|part| part.trim_matches(|c: char| c.is_whitespace() || "[]().".contains(c)));
+            let is_long = |part: &&str| part.len() < quote.len() && chars(part) >= SHORTEST_PART_CHARS;
+            let (bytes, _) = self.find_whole(parts.max_by_key(chars).filter(is_long)?)?;
+            Some((bytes, Match::Fuzzy))
+        })
+    }
+
+    fn find_whole(&self, quote: &str) -> Option<(Range<usize>, Match)> {
         if quote.is_empty() {
             return None;
         }
@@ -200,6 +215,17 @@ mod tests {
         check(LAMP, " \n", None);
         check(LAMP, "\u{200b}", None);
         check("", "lamp", None);
+    }
+
+    #[test]
+    fn a_quote_with_an_ellipsis_is_found_by_its_longest_part() {
+        check(LAMP, "lit the lamp...", Some(("lit the lamp", Match::Fuzzy)));
+        check(LAMP, "… lit the lamp …", Some(("lit the lamp", Match::Fuzzy)));
+        check(LAMP, "Ada Brook [...] lit the lamp", Some(("lit the lamp", Match::Fuzzy)));
+        check(LAMP, "the lamp... at six o'clock sharp", Some(("at six o’clock sharp", Match::Fuzzy)));
+        check(LAMP, "lit ... lamp", None);
+        check(LAMP, "...", None);
+        check("Ada ... lit the lamp.", "Ada ... lit", Some(("Ada ... lit", Match::Exact)));
     }
 
     #[test]

@@ -116,7 +116,7 @@ fn question(community: &Community, graph: &Graph, session: &Session<'_>) -> Resu
         edges: community.edges(graph).cloned().collect(),
         ..Graph::default()
     };
-    let max_output_tokens = session.output_tokens(Agent::Memorizer, MAX_OUTPUT_TOKENS);
+    let max_output_tokens = session.long_output_tokens(Agent::Memorizer, MAX_OUTPUT_TOKENS);
     let ask = |shown: &str| {
         let inputs = vec![Input::new("COMMUNITY", Stability::Volatile, shown)];
         let prompt = build(session.settings.layout, REPORT, inputs);

@@ -1,11 +1,12 @@
 //! The answer stage: a model reads the graph, uses tools, and answers (section 3.3 and appendix D.2).
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 use calls::{Agent, OutputFormat, Prompt, Stability, schema};
 use serde::Deserialize;
 use serde_json::Value;
-use store::{Corpus, Layer, PassageId, Span};
+use store::{Corpus, DocId, Layer, PassageId, Span};
 
 use super::focus::Options;
 use super::graph::{Edge, Graph, Source};
@@ -17,7 +18,6 @@ use super::view::view;
 use crate::core::access::Access;
 use crate::core::answer;
 use crate::core::choices;
-use crate::core::cite::Citation;
 use crate::core::error::Result;
 use crate::core::outcome::{Answer, Confidence};
 use crate::core::prompt::{Input, Instructions, build, in_form, phrase_of, think_first, words};
@@ -66,8 +66,8 @@ pub(super) async fn ask(question: &str, access: Access<'_>, session: &Session<'_
     let cited = cited_nodes.clone();
     session.trace.record(Event::Answer { step: STEP.to_owned(), cited, confidence })?;
     session.stream(&answer);
-    let quotes = cite(&cited_nodes, &tools.graph, &tools.access)?;
-    let answer = answer::grounded(question, answer, None, &Quotable::around(&quotes, &tools.access)?, session).await?;
+    let quotable = Quotable::around(&evidence(&cited_nodes, &tools)?, &tools.access)?;
+    let answer = answer::grounded(question, answer, None, &quotable, session).await?;
     Ok(Answer { model, confidence: Some(confidence), cited_nodes, ..answer })
 }
 
@@ -291,26 +291,14 @@ fn known(answer: Final, tools: &Tools<'_>) -> Final {
     Final { answer: answer.answer.trim().to_owned(), cited_nodes, confidence: answer.confidence }
 }
 
-/// The places of the quotes of cited nodes, and of the edges between two of them, as far as they were found, each once.
-fn cite(cited: &[String], graph: &Graph, corpus: &Corpus) -> Result<Vec<Citation>> {
-    let nodes = cited.iter().filter_map(|id| graph.node(id)).flat_map(|node| &node.sources);
+/// What an answer rests on: the quotes of cited nodes and of the edges between two of them, as far as they were found, and the
+/// passages that were looked up.
+fn evidence(cited: &[String], tools: &Tools<'_>) -> Result<Vec<(DocId, Range<usize>)>> {
+    let nodes = cited.iter().filter_map(|id| tools.graph.node(id)).flat_map(|node| &node.sources);
     let between = |edge: &&Edge| cited.contains(&edge.source) && cited.contains(&edge.target);
-    let edges = graph.edges.iter().filter(between).flat_map(|edge| &edge.sources);
-    let mut citations: Vec<Citation> = Vec::new();
-    let mut seen = BTreeSet::new();
-    for source in nodes.chain(edges) {
-        let Some(place) = source.place else { continue };
-        if !seen.insert((source.document, place.span.start_byte, place.span.end_byte)) {
-            continue;
-        }
-        let text = corpus.document_text(source.document)?;
-        citations.push(Citation {
-            path: corpus.document(source.document)?.path,
-            page: page_of(source, place, corpus)?.0,
-            start: place.span.start_char,
-            end: place.span.end_char,
-            quote: text.get(place.span.bytes()).unwrap_or_default().to_owned(),
-        });
-    }
-    Ok(citations)
+    let edges = tools.graph.edges.iter().filter(between).flat_map(|edge| &edge.sources);
+    let quotes = nodes.chain(edges).filter_map(|source| Some((source.document, source.place?.span.bytes())));
+    let mut evidence: Vec<_> = quotes.collect();
+    evidence.extend(tools.passages()?);
+    Ok(evidence)
 }

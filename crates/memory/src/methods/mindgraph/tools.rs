@@ -2,14 +2,15 @@
 //! graph.
 
 use std::collections::HashSet;
+use std::ops::Range;
 
 use calls::schema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use store::{Corpus, Layer};
+use store::{Corpus, DocId, Layer};
 
 use super::community::{Community, communities};
-use super::graph::{Graph, Source};
+use super::graph::{Graph, Node, Source};
 use super::report::{Report, reports};
 use crate::core::access::Access;
 use crate::core::error::Result;
@@ -137,6 +138,17 @@ impl<'a> Tools<'a> {
         self.left_out.extend(result.call);
     }
 
+    /// The parts of documents that lookups have shown, in the order of the graph.
+    pub fn passages(&self) -> Result<Vec<(DocId, Range<usize>)>> {
+        let looked_up = |node: &&Node| self.given.contains(&ToolCall::LookupSource { node_id: node.id.clone() });
+        let sources = self.graph.nodes.iter().filter(looked_up).flat_map(|node| some_of(&node.sources));
+        let part = |source: &Source| {
+            let text = self.access.document_text(source.document)?;
+            Ok((source.document, around(source, &text, &self.access)?))
+        };
+        sources.map(part).collect()
+    }
+
     /// The passages of a node, those with a quote that was found first.
     fn lookup_source(&self, id: &str, session: &Session<'_>) -> Result<std::result::Result<String, String>> {
         let Some(node) = self.graph.node(id) else { return Ok(Err(self.unknown(id))) };
@@ -231,27 +243,38 @@ fn index(reports: &[Report], communities: &[Community]) -> String {
     reports.iter().zip(communities).enumerate().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// About 1,000 characters of the source with its quote in their middle; the beginning of its block if the quote
-/// was not found. The time of its session or message is named unless the passage states it.
-fn passage(source: &Source, corpus: &Corpus) -> Result<String> {
-    let path = corpus.document(source.document)?.path;
-    let text = corpus.document_text(source.document)?;
-    let block = corpus.passage(source.block)?.span;
-    let (middle, note) = match source.place {
-        Some(place) => (place.span.bytes(), ""),
-        None => (block.bytes().start..block.bytes().start, ", the beginning of its block, as its quote was not found"),
-    };
+/// The bytes of a source's quote; where it was not found, the beginning of its block.
+fn middle(source: &Source, corpus: &Corpus) -> Result<Range<usize>> {
+    let block = corpus.passage(source.block)?.span.bytes();
+    Ok(source.place.map_or(block.start..block.start, |place| place.span.bytes()))
+}
+
+/// The bytes of a document's text that a lookup shows: about 1,000 characters with the source's quote in their middle, or from the
+/// beginning of its block if the quote was not found.
+fn around(source: &Source, text: &str, corpus: &Corpus) -> Result<Range<usize>> {
+    let middle = middle(source, corpus)?;
     let (before, rest) = (text.get(..middle.start).unwrap_or_default(), text.get(middle.clone()).unwrap_or_default());
     let after = text.get(middle.end..).unwrap_or_default();
     let spare_chars = PASSAGE_CHARS.saturating_sub(rest.chars().count());
-    let (ahead, behind) =
-        if note.is_empty() { (spare_chars / 2, spare_chars - spare_chars / 2) } else { (0, spare_chars) };
+    let ahead = if source.place.is_some() { spare_chars / 2 } else { 0 };
     let start = before.char_indices().rev().take(ahead).last().map_or(middle.start, |(at, _)| at);
-    let end = middle.end + after.char_indices().nth(behind).map_or(after.len(), |(at, _)| at);
+    let end = middle.end + after.char_indices().nth(spare_chars - ahead).map_or(after.len(), |(at, _)| at);
+    Ok(start..end)
+}
+
+/// What a lookup shows of a source. The time of its session or message is named unless the passage states it.
+fn passage(source: &Source, corpus: &Corpus) -> Result<String> {
+    let path = corpus.document(source.document)?.path;
+    let text = corpus.document_text(source.document)?;
+    let Range { start, end } = around(source, &text, corpus)?;
+    let note = match source.place {
+        Some(_) => "",
+        None => ", the beginning of its block, as its quote was not found",
+    };
     let start_char = text[..start].chars().count();
     let shown = &text[start..end];
     let end_char = start_char + shown.chars().count();
-    let time = time_at(&corpus.passages_of(source.document, Layer::Page)?, middle.start);
+    let time = time_at(&corpus.passages_of(source.document, Layer::Page)?, middle(source, corpus)?.start);
     let time = unstated(time.as_deref(), shown).map_or_else(String::new, |time| format!(", {time}"));
     Ok(format!("{path}{time}, characters {start_char} to {end_char}{note}\n\"\"\"\n{shown}\n\"\"\""))
 }

@@ -110,7 +110,8 @@ fn ask(turn: PassageId, pass: usize, corpus: &Corpus, session: &Session<'_>) -> 
     Ok(ask)
 }
 
-/// An invalid reply has no entities, and neither has a turn that is too long for the prompt.
+/// An invalid reply has no entities, and neither has a turn that is too long for the prompt. Of a reply that was cut what the
+/// model had completed is used.
 async fn reply(ask: Ask, session: &Session<'_>) -> Result<Extraction> {
     let tokens = session.prompt_tokens(&ask) + ask.max_output_tokens;
     let context_tokens = session.context(ask.agent);
@@ -132,7 +133,13 @@ async fn reply(ask: Ask, session: &Session<'_>) -> Result<Extraction> {
     ]);
     let schema =
         schema::object([("entities", schema::array(entity, MOST)), ("relations", schema::array(relation, MOST))]);
-    Ok(session.json(ask, schema, |_| Ok(())).await?.unwrap_or_default())
+    let reply = session.json_with_ending(ask, schema, |_: &Extraction| Ok(())).await?;
+    let Some((mut extraction, finish)) = reply else { return Ok(Extraction::default()) };
+    // The last relation, or before there is one the last entity, is incomplete.
+    if finish.is_cut() && extraction.relations.pop().is_none() {
+        extraction.entities.pop();
+    }
+    Ok(extraction)
 }
 
 /// Who extracts: the model, and the instructions it follows.

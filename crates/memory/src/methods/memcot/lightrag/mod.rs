@@ -6,7 +6,8 @@
 //! entities by the ones and relations by the others, and takes the turns that these come from.
 //!
 //! # Departures
-//! * Replies are JSON under a schema, not lines with delimiters; entities that only a relation names are entities too.
+//! * Replies are JSON under a schema, not lines with delimiters; entities that only a relation names are entities too. Of a
+//!   reply that was cut twice all but the last item is used.
 //! * Descriptions of one name are put together, each once, and never summarised by a further call.
 //! * Turns are picked by their cosine with the query; LightRAG's order by occurrence is for when there are no vectors.
 //! * As in LightRAG's `hybrid` mode the query's nearest turns are not mixed in; a query without keywords is its own.

@@ -13,6 +13,7 @@ use super::{KINDS, vectors};
 use crate::core::error::Result;
 use crate::core::library::Library;
 use crate::core::prompt::{Input, phrase_of};
+use crate::core::refusal::is_nothing;
 use crate::core::session::Session;
 use crate::core::trace::Event;
 use crate::methods::memcot::agent::agent_ask;
@@ -112,9 +113,9 @@ async fn keywords(query: &str, session: &Session<'_>) -> Result<Keywords> {
     let list = || schema::array(phrase_of(KEYWORD_WORDS), MAX_KEYWORDS);
     let schema = schema::object([("high_level_keywords", list()), ("low_level_keywords", list())]);
     let mut keywords: Keywords = session.json(ask, schema, |_| Ok(())).await?.unwrap_or_default();
-    let blank = |word: &String| word.contains(char::is_alphanumeric);
-    keywords.high_level_keywords.retain(blank);
-    keywords.low_level_keywords.retain(blank);
+    let tells = |word: &String| !is_nothing(word);
+    keywords.high_level_keywords.retain(tells);
+    keywords.low_level_keywords.retain(tells);
     if keywords.high_level_keywords.is_empty() && keywords.low_level_keywords.is_empty() {
         keywords.low_level_keywords.push(query.to_owned());
         keywords.high_level_keywords.push(query.to_owned());
