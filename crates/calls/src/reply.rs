@@ -75,6 +75,9 @@ pub struct TokenLogprob {
     pub bytes: Vec<u8>,
     /// Natural logarithm of the probability that the model gave it, before temperature and output format.
     pub logprob: f32,
+    /// It was drawn from several tokens that were allowed; false if the output format allowed no other, or if it was
+    /// written to close the reply early.
+    pub drawn: bool,
     /// The most likely tokens in its place, in descending order.
     pub top: Vec<(Vec<u8>, f32)>,
 }

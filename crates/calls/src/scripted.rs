@@ -213,7 +213,7 @@ impl ModelInfo for Scripted {
 fn certain(text: &str, top: usize) -> Vec<TokenLogprob> {
     let token = |span: Range<usize>| {
         let bytes = text.as_bytes()[span].to_vec();
-        TokenLogprob { id: None, top: vec![(bytes.clone(), 0.0); top.min(1)], bytes, logprob: 0.0 }
+        TokenLogprob { id: None, top: vec![(bytes.clone(), 0.0); top.min(1)], bytes, logprob: 0.0, drawn: true }
     };
     words(text).into_iter().map(token).collect()
 }

@@ -13,7 +13,7 @@ use ::train::optimiser::{Decay, Settings};
 use ::train::run::{ADAPTER, Options};
 use ::train::state;
 use anyhow::{Context, Result};
-use launch::corpus_adapter::configuration;
+use launch::corpus_adapter::{configuration, reader_of};
 use launch::failure::refusal;
 use models::Checkpoint;
 use models::adapter::{Adapter, Projection};
@@ -43,6 +43,9 @@ const LONGEST: usize = 1024;
 const PASS_TOKENS: usize = 2048;
 
 const CHECKPOINT_EVERY: Duration = Duration::from_secs(30);
+
+/// The older adapter while a new one takes its place.
+const REPLACED: &str = "replaced";
 
 /// How an adapter is trained.
 pub(super) struct TrainConfig<'a> {
@@ -74,6 +77,8 @@ pub(super) struct Work {
 }
 
 impl Work {
+    /// Opens the folder, and ends a replacement of the corpus's adapter that was interrupted.
+    ///
     /// # Errors
     /// If another process trains on the corpus.
     pub fn open(corpus: &Corpus) -> Result<Work> {
@@ -84,7 +89,9 @@ impl Work {
             let hint = "wait until it has ended, or stop it: the same command resumes it";
             return Err(refusal(format!("another process trains on {}", corpus.name()), hint));
         }
-        Ok(Work { folder, plan: Value::Null, _lock: lock })
+        let work = Work { folder, plan: Value::Null, _lock: lock };
+        work.end_replacement(&reader_of(corpus))?;
+        Ok(work)
     }
 
     pub fn with_plan(self, plan: Value) -> Work {
@@ -163,9 +170,22 @@ impl Work {
             let name = file.file_name().context("a file without a name")?;
             private::replace(&next.join(name), fs::read(&file)?)?;
         }
-        if_there(fs::remove_dir_all(place))?;
+        let cannot = || format!("cannot install {}", place.display());
+        if_there(fs::rename(place, self.folder.join(REPLACED))).with_context(cannot)?;
         let installed = fs::rename(&next, place).and_then(|()| private::sync_name(place));
-        installed.with_context(|| format!("cannot install {}", place.display()))
+        let ended = self.end_replacement(place);
+        installed.with_context(cannot)?;
+        ended
+    }
+
+    /// Deletes the older adapter if the new one is in its place, and puts it back otherwise.
+    fn end_replacement(&self, place: &Path) -> Result<()> {
+        let replaced = self.folder.join(REPLACED);
+        if place.is_dir() {
+            return if_there(fs::remove_dir_all(replaced));
+        }
+        if_there(fs::rename(replaced, place))?;
+        Ok(private::sync_name(place)?)
     }
 
     /// Deletes the texts and checkpoints of a finished run.
@@ -247,17 +267,90 @@ fn explained(error: anyhow::Error, folder: &Path) -> anyhow::Error {
     refusal(known.to_string(), hint)
 }
 
-/// Rank and alpha of an adapter in PEFT's format.
+/// Rank and alpha of an adapter in PEFT's format, which must be those of all its projections.
 fn shape_of(path: &Path) -> Result<(u64, f64)> {
     let config = configuration(path)?;
+    let is_set = |name: &&str| match &config[*name] {
+        Value::Bool(is_on) => *is_on,
+        Value::Object(patterns) => !patterns.is_empty(),
+        _ => false,
+    };
+    if let Some(name) = ["use_rslora", "rank_pattern", "alpha_pattern"].into_iter().find(is_set) {
+        let cause = format!(
+            "{} has `{name}`; training continues an adapter whose scale is lora_alpha / r in all projections",
+            path.display()
+        );
+        return Err(refusal(cause, "begin with another adapter: --adapter reader=PATH, or with none: --adapter none"));
+    }
     let shape = config["r"].as_u64().zip(config["lora_alpha"].as_f64());
     shape.context("the adapter's configuration has no r and lora_alpha")
 }
 
-/// What is not there is removed already.
-fn if_there(removed: std::io::Result<()>) -> Result<()> {
-    match removed {
+/// What is not there needs no change.
+fn if_there(changed: std::io::Result<()>) -> Result<()> {
+    match changed {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(error.into()),
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use launch::failure::hint_of;
+    use serde_json::json;
+    use store::Corpora;
+
+    use super::*;
+
+    #[test]
+    fn an_interrupted_replacement_loses_no_adapter() {
+        let data = tempfile::tempdir().unwrap();
+        let corpora = Corpora::new(data.path());
+        drop(corpora.create("pell").unwrap());
+        let corpus = corpora.open("pell").unwrap();
+        let place = reader_of(&corpus);
+        let write = |folder: &Path, text: &str| {
+            fs::create_dir_all(folder).unwrap();
+            for file in ["adapter_config.json", "adapter_model.safetensors"] {
+                fs::write(folder.join(file), text).unwrap();
+            }
+        };
+        let installed = || fs::read_to_string(place.join("adapter_config.json")).unwrap();
+
+        write(&place, "first");
+        let work = Work::open(&corpus).unwrap();
+        write(&work.adapter(), "second");
+        work.install(&place).unwrap();
+        let [next, replaced] = ["next", REPLACED].map(|name| work.folder.join(name));
+        assert_eq!((&*installed(), next.exists(), replaced.exists()), ("second", false, false));
+
+        // Killed before the new adapter is in its place, and after that.
+        fs::rename(&place, &replaced).unwrap();
+        drop(work);
+        drop(Work::open(&corpus).unwrap());
+        assert_eq!((&*installed(), replaced.exists()), ("second", false));
+        write(&replaced, "first");
+        drop(Work::open(&corpus).unwrap());
+        assert_eq!((&*installed(), replaced.exists()), ("second", false));
+    }
+
+    #[test]
+    fn an_adapter_with_other_scales_is_refused_without_flags_that_train_lacks() {
+        let folder = tempfile::tempdir().unwrap();
+        let shape = |name: &str, value: Value| {
+            let mut config = json!({ "r": 8, "lora_alpha": 16, "use_rslora": false, "rank_pattern": {} });
+            config[name] = value;
+            fs::write(folder.path().join("adapter_config.json"), config.to_string()).unwrap();
+            shape_of(folder.path())
+        };
+        assert_eq!(shape("alpha_pattern", json!({})).unwrap(), (8, 16.0));
+        let patterns = json!({ "down_proj": 4 });
+        for (name, value) in
+            [("use_rslora", json!(true)), ("rank_pattern", patterns.clone()), ("alpha_pattern", patterns)]
+        {
+            let error = shape(name, value).unwrap_err();
+            assert!(error.to_string().contains(&format!(" has `{name}`; training continues")), "{error}");
+            assert!(hint_of(&error).unwrap().contains("--adapter none"), "{error}");
+        }
     }
 }

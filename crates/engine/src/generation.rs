@@ -35,6 +35,14 @@ pub(crate) enum Next {
     End(Finish),
 }
 
+/// The next token of a reply.
+#[derive(Clone, Copy)]
+struct Chosen {
+    token: u32,
+    /// It was drawn from several tokens that were allowed.
+    drawn: bool,
+}
+
 /// A reply in progress.
 pub(crate) struct Generation {
     pub step: &'static str,
@@ -134,7 +142,7 @@ impl Generation {
         let known = self.thinking().and_then(Thought::known).and_then(|known| known.last().copied());
         let token = match known {
             Some(token) => token,
-            None => self.draw(&mut logits, &[], vocabulary)?,
+            None => self.draw(&mut logits, &[], vocabulary)?.token,
         };
         self.lookup.push(token);
         self.adjustments.push(token);
@@ -166,17 +174,17 @@ impl Generation {
             (Logits::All(logits), Some(_)) => Some(logits.clone()),
             _ => None,
         };
-        let token = if self.grammar.is_some() {
+        let chosen = if self.grammar.is_some() {
             self.next_constrained(&mut logits, vocabulary)?
         } else {
-            let token = self.draw(&mut logits, &[], vocabulary)?;
-            let is_end = vocabulary.eos.contains(&token);
-            self.end_token = is_end.then_some(token);
-            (!is_end).then_some(token)
+            let chosen = self.draw(&mut logits, &[], vocabulary)?;
+            let is_end = vocabulary.eos.contains(&chosen.token);
+            self.end_token = is_end.then_some(chosen.token);
+            (!is_end).then_some(chosen)
         };
-        let Some(token) = token else { return Ok(Next::End(self.finish_reason())) };
+        let Some(Chosen { token, drawn }) = chosen else { return Ok(Next::End(self.finish_reason())) };
         if let (Some(row), Some(logits)) = (row, unchanged) {
-            self.logprobs.push(row.of(token, logits[token as usize], &vocabulary.tokenizer));
+            self.logprobs.push(row.of(token, logits[token as usize], drawn, &vocabulary.tokenizer));
         }
         let stopped = self.write(token, vocabulary);
         if stopped || self.grammar.as_ref().is_some_and(Grammar::is_complete) {
@@ -254,11 +262,12 @@ impl Generation {
     }
 
     /// Samples from the allowed tokens except `refused`.
-    fn draw(&mut self, logits: &mut Logits, refused: &[u32], vocabulary: &Vocabulary) -> Result<u32, String> {
+    fn draw(&mut self, logits: &mut Logits, refused: &[u32], vocabulary: &Vocabulary) -> Result<Chosen, String> {
         let position = self.written_tokens();
         let thinks = self.thinking().is_some();
-        let token = match logits {
-            Logits::Drawn(token) => *token,
+        let (token, drawn) = match logits {
+            // Whether other tokens were allowed is reported with log-probabilities, for which all logits are read.
+            Logits::Drawn(token) => (*token, true),
             Logits::All(logits) => {
                 let mask = match &mut self.grammar {
                     _ if thinks => Arc::clone(&vocabulary.thought),
@@ -269,15 +278,17 @@ impl Generation {
                     }
                     None => self.text_mask(0, vocabulary),
                 };
-                self.sampler.draw(logits, &mask, &self.adjustments.after(&[]), position)?
+                let allowed: u32 = mask.iter().map(|word| word.count_ones()).sum();
+                (self.sampler.draw(logits, &mask, &self.adjustments.after(&[]), position)?, allowed > 1)
             }
             Logits::Unused => return Err("a token is to be drawn from a row that was not computed".into()),
         };
-        token.ok_or_else(|| "no token is allowed".into())
+        let token = token.ok_or_else(|| "no token is allowed".to_owned())?;
+        Ok(Chosen { token, drawn })
     }
 
     /// A token that the grammar allows and that leaves room for the shortest completion, or none at the end.
-    fn next_constrained(&mut self, logits: &mut Logits, vocabulary: &Vocabulary) -> Result<Option<u32>, String> {
+    fn next_constrained(&mut self, logits: &mut Logits, vocabulary: &Vocabulary) -> Result<Option<Chosen>, String> {
         let left = self.limits.max_output_tokens - self.written.len();
         if self.closing.is_none() {
             let mut refused = Vec::new();
@@ -289,20 +300,21 @@ impl Generation {
                     Logits::Unused => Logits::Unused,
                 };
                 let drawn = self.draw(&mut row, &refused, vocabulary);
-                let token = match drawn {
+                let chosen = match drawn {
                     Err(_) if !refused.is_empty() => break,
                     drawn => drawn?,
                 };
-                let Some(grammar) = &mut self.grammar else { return Ok(Some(token)) };
+                let Some(grammar) = &mut self.grammar else { return Ok(Some(chosen)) };
+                let token = chosen.token;
                 if grammar.is_end(token) {
-                    self.end_token = Some(token);
+                    self.end_token = chosen.drawn.then_some(token);
                     return Ok(None);
                 }
                 if left == 0 {
                     break;
                 }
                 match grammar.accept_within(token, left - 1)? {
-                    Acceptance::Accepted => return Ok(Some(token)),
+                    Acceptance::Accepted => return Ok(Some(chosen)),
                     Acceptance::Invalid if matches!(logits, Logits::All(_)) && refused.len() < MAX_REFUSED => {
                         refused.push(token);
                     }
@@ -315,7 +327,7 @@ impl Generation {
         if let (Some(grammar), Some(token)) = (&mut self.grammar, token) {
             grammar.accept(token)?;
         }
-        Ok(token)
+        Ok(token.map(|token| Chosen { token, drawn: false }))
     }
 
     /// Completes the text and streams the rest of it. A possible beginning of a stop string was held back and is not one.

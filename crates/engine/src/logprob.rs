@@ -27,11 +27,11 @@ impl Row {
         Row { log_sum: f64::from(highest) + sum.ln(), top: ranked }
     }
 
-    /// The log-probabilities at a sampled token with this logit.
-    pub fn of(&self, token: u32, logit: f32, tokenizer: &Tokenizer) -> TokenLogprob {
+    /// The log-probabilities at a token of the reply with this logit.
+    pub fn of(&self, token: u32, logit: f32, drawn: bool, tokenizer: &Tokenizer) -> TokenLogprob {
         let bytes = |token| tokenizer.bytes(token).to_vec();
         let top = self.top.iter().map(|(token, logit)| (bytes(*token), self.logprob(*logit))).collect();
-        TokenLogprob { id: Some(token), bytes: bytes(token), logprob: self.logprob(logit), top }
+        TokenLogprob { id: Some(token), bytes: bytes(token), logprob: self.logprob(logit), drawn, top }
     }
 
     fn logprob(&self, logit: f32) -> f32 {

@@ -1,4 +1,5 @@
-//! Where replies end: stop strings, limits, end tokens, and what is streamed. Every byte is a token, and biases choose the bytes.
+//! Where replies end: stop strings, limits, end tokens, what is streamed, and which tokens were drawn. Every byte is a token, and
+//! biases choose the bytes.
 
 mod tiny;
 
@@ -8,7 +9,8 @@ use std::sync::{Arc, Mutex};
 use calls::{Call, CallError, Caller, Finish, Limits, OnText, OutputFormat, Reply, Sampling};
 use engine::{Config, Engine};
 use models::Tokenizer;
-use tiny::{ask, model, run, start};
+use serde_json::json;
+use tiny::{ask, letters, model, run, start};
 
 fn engine(name: &str) -> Engine {
     start(model(name, |tokenizer| tokenizer), Config { kv_tokens: 4096, ..Config::default() })
@@ -85,4 +87,19 @@ fn a_reply_names_the_token_that_was_drawn_to_end_it() {
     };
     assert_eq!(choice(&["yes"]), None, "its format was complete");
     assert_eq!(choice(&["yes", "yes and no"]), Some(258), "its format allowed more");
+}
+
+#[test]
+fn a_token_that_the_format_forces_or_that_closes_the_reply_is_not_drawn() {
+    let engine = engine("drawn");
+    let check = |call: Call, text: &str, finish: Finish, drawn: &str| {
+        let reply = run(engine.call(Call { logprobs: Some(0), ..call })).unwrap();
+        let of_tokens: String = reply.logprobs.iter().map(|token| if token.drawn { 'd' } else { '-' }).collect();
+        assert_eq!((&*reply.text, reply.finish, &*of_tokens), (text, finish, drawn));
+    };
+    check(writes(b"xab"), "xab", Finish::Length, "ddd");
+    let choice = OutputFormat::Choice(["xab", "xac"].map(str::to_owned).into());
+    check(Call { output_format: choice, ..writes(b"xab") }, "xab", Finish::Stop, "--d");
+    let string = OutputFormat::Json(json!({ "type": "string" }));
+    check(Call { output_format: string, ..letters(&engine, 6) }, "\"xxxx\"", Finish::ClosedEarly, "-dddd-");
 }

@@ -6,7 +6,7 @@ use models::{EncoderNetwork, EncoderSpec, Pass, Result, ranges};
 
 use crate::loader::Loader;
 use crate::matrix::{Linear, Matrix};
-use crate::pages::attention;
+use crate::pages::{attention, chunks};
 
 /// An encoder with frozen weights. Its hidden states come out on the CPU, where they are pooled.
 #[derive(Debug)]
@@ -134,8 +134,7 @@ impl Layer {
         let mut outs = Vec::with_capacity(texts.ranges().len());
         for rows in texts.ranges() {
             let of = |x: &Tensor| x.narrow(0, rows.start, rows.len());
-            let by_head = |x: &Tensor| of(x)?.transpose(0, 1)?.contiguous();
-            outs.push(attention(&of(&q)?, &by_head(&k)?, &by_head(&v)?, None, heads)?);
+            outs.extend(attend_text(&of(&q)?, &of(&k)?, &of(&v)?, heads)?);
         }
         let attended = Tensor::cat(&outs, 0)?; // [N, A·D]
         self.attention_norm.forward(&(hidden + self.output.forward(&attended)?)?)
@@ -145,5 +144,37 @@ impl Layer {
     fn feed_forward(&self, hidden: &Tensor) -> candle_core::Result<Tensor> {
         let x = self.up.forward(hidden)?.gelu_erf()?; // [N, F]
         self.ffn_norm.forward(&(hidden + self.down.forward(&x)?)?)
+    }
+}
+
+/// Attention within a text, whose queries, keys and values are `[T, A, D]` each: `[T, A·D]`, in as many parts as the memory of
+/// scores needs.
+fn attend_text(q: &Tensor, k: &Tensor, v: &Tensor, heads: Heads) -> candle_core::Result<Vec<Tensor>> {
+    let by_head = |x: &Tensor| x.transpose(0, 1)?.contiguous();
+    let (keys, values, len) = (by_head(k)?, by_head(v)?, q.dim(0)?);
+    let part = |(start, rows)| attention(&q.narrow(0, start, rows)?, &keys, &values, None, heads);
+    chunks(len, len, heads).map(part).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The scores of a text of BGE-M3's length would take gigabytes at once.
+    #[test]
+    fn a_long_text_is_attended_to_in_parts_that_give_the_whole() {
+        let (heads, len) = (Heads { queries: 16, keys: 16, dim: 2 }, 1100);
+        let tensor = |seed: usize| {
+            let values: Vec<f32> = (0..len * 32).map(|i| ((i * 7919 + seed) % 1000) as f32 / 500.0 - 1.0).collect();
+            Tensor::from_vec(values, (len, 16, 2), &Device::Cpu).unwrap()
+        };
+        let (q, k, v) = (tensor(1), tensor(2), tensor(3));
+        let parts = attend_text(&q, &k, &v, heads).unwrap();
+        assert!(parts.len() > 1, "{} scores exist at once", 16 * len * len);
+        let by_head = |x: &Tensor| x.transpose(0, 1).unwrap().contiguous().unwrap();
+        let whole = attention(&q, &by_head(&k), &by_head(&v), None, heads).unwrap();
+        let parts = Tensor::cat(&parts, 0).unwrap();
+        let worst = (parts - whole).unwrap().abs().unwrap().max_all().unwrap().to_scalar::<f32>().unwrap();
+        assert!(worst < 1e-5, "{worst}");
     }
 }

@@ -96,6 +96,17 @@ impl Network {
         Ok(self)
     }
 
+    /// The same network with its logits divided by `temperature`: probabilities and gradients are those at which tokens are
+    /// drawn.
+    ///
+    /// # Errors
+    /// If the computation fails.
+    pub fn with_temperature(self, temperature: f32) -> Result<Network> {
+        // The output matrix is linear, so the weight of the norm before it takes the factor.
+        let norm = (&self.norm / f64::from(temperature))?;
+        Ok(Network { norm, ..self })
+    }
+
     /// How operations are computed.
     pub fn arithmetic(&self) -> Arithmetic {
         self.arithmetic

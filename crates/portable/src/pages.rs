@@ -69,9 +69,7 @@ impl Places {
         let window = self.window.filter(|_| has_window);
         for sequence in &self.sequences {
             let (keys, values) = sequence.read(pages, heads)?;
-            let chunk = (MAX_SCORES / (heads.queries * sequence.len)).max(1);
-            for start in (0..sequence.rows).step_by(chunk) {
-                let rows = chunk.min(sequence.rows - start);
+            for (start, rows) in chunks(sequence.rows, sequence.len, heads) {
                 let mask = sequence.mask(start, rows, window, queries.device())?;
                 let queries = queries.narrow(0, sequence.first_row + start, rows)?;
                 outs.push(attention(&queries, &keys, &values, mask.as_ref(), heads)?);
@@ -116,6 +114,12 @@ impl Sequence {
         let found = found.narrow(2, 0, self.len)?.to_dtype(DType::F32)?;
         Ok((found.i(0)?.contiguous()?, found.i(1)?.contiguous()?))
     }
+}
+
+/// The parts of `rows` queries whose scores against `keys` keys exist at once: the first row of each, and how many it has.
+pub(crate) fn chunks(rows: usize, keys: usize, heads: Heads) -> impl Iterator<Item = (usize, usize)> {
+    let most = (MAX_SCORES / (heads.queries * keys)).max(1);
+    (0..rows).step_by(most).map(move |start| (start, most.min(rows - start)))
 }
 
 /// `queries: [T, A, D]` over `keys` and `values: [K, S, D]`, `mask: [T, S]` added to the scores: `[T, A·D]`.

@@ -34,8 +34,8 @@ fn open(name: &str) -> (DecoderSpec, Weights, Vec<u32>) {
     (spec, Weights::open_folder(&folder).unwrap().in_precision(Precision::F32), ids)
 }
 
-/// Log-probability of every token but the first, by our kernels.
-fn by_kernels(decoder: &Decoder, tokens: &[u32]) -> Vec<f32> {
+/// Log-probability of every token but the first, by our kernels, with logits divided by `temperature`.
+fn by_kernels(decoder: &Decoder, tokens: &[u32], temperature: f32) -> Vec<f32> {
     let pages: Vec<u32> = (0..tokens.len().div_ceil(PAGE_TOKENS) as u32).collect();
     let cache = KvCache::new(decoder.spec(), pages.len(), KvPrecision::F32, &Device::Cpu).unwrap();
     let positions: Vec<u32> = (0..tokens.len() as u32).collect();
@@ -50,8 +50,8 @@ fn by_kernels(decoder: &Decoder, tokens: &[u32]) -> Vec<f32> {
     };
     let rows = decoder.forward(batch, &cache).unwrap().logits.to_vec2::<f32>().unwrap();
     let log_prob = |(row, token): (&Vec<f32>, &u32)| {
-        let sum: f64 = row.iter().map(|x| f64::from(*x).exp()).sum();
-        row[*token as usize] - sum.ln() as f32
+        let sum: f64 = row.iter().map(|x| f64::from(*x / temperature).exp()).sum();
+        row[*token as usize] / temperature - sum.ln() as f32
     };
     rows.iter().zip(&tokens[1..]).map(log_prob).collect()
 }
@@ -66,7 +66,7 @@ fn log_probabilities_are_those_of_our_kernels_in_both_kinds_of_arithmetic() {
     for name in NAMES {
         let (spec, weights, tokens) = open(name);
         let decoder = Decoder::load(&spec, &weights, spec.context, &Device::Cpu).unwrap();
-        let want = by_kernels(&decoder, &tokens);
+        let want = by_kernels(&decoder, &tokens, 1.0);
         let mut network = Network::load(&spec, &weights, spec.context, &Device::Cpu).unwrap();
         // Two sequences in one batch: the second must not see the first.
         let both: Vec<u32> = [&tokens[..20], &tokens[..]].concat();
@@ -142,6 +142,32 @@ fn gradients_of_fused_blocks_are_those_of_candle() {
                 assert!(size > 0.0 && worst < 1e-4 * size.max(1.0), "{name}: {worst} of {size}");
             }
         }
+    }
+}
+
+#[test]
+fn a_temperature_divides_the_logits_of_scores_and_of_gradients() {
+    const TEMPERATURE: f32 = 2.0;
+    let (spec, weights, tokens) = open("qwen3");
+    let decoder = Decoder::load(&spec, &weights, spec.context, &Device::Cpu).unwrap();
+    let want = by_kernels(&decoder, &tokens, TEMPERATURE);
+    assert!(difference(&want, &by_kernels(&decoder, &tokens, 1.0)) > 0.01, "it changes nothing");
+    let network = Network::load(&spec, &weights, spec.context, &Device::Cpu).unwrap();
+    let mut network = network.with_temperature(TEMPERATURE).unwrap();
+    let hidden = network.hidden(&tokens, &[(0..tokens.len()).into()].into(), None).unwrap();
+    let hidden = hidden.narrow(0, 0, tokens.len() - 1).unwrap();
+    let scored = network.score(&hidden, &tokens[1..]).unwrap();
+    let worst = difference(&scored.iter().map(|scored| scored.log_prob).collect::<Vec<_>>(), &want);
+    assert!(worst < 1e-4, "{worst}");
+    let lora = lora(&spec, &Projection::ALL);
+    let fused = gradients(&network, &lora, &tokens, 1, true);
+    network = network.with_arithmetic(Arithmetic::Plain).unwrap();
+    let log_probs = network.log_probs(&hidden, &tokens[1..]).unwrap().to_vec1::<f32>().unwrap();
+    assert!(difference(&log_probs, &want) < 1e-4);
+    for (fused, plain) in fused.iter().zip(gradients(&network, &lora, &tokens, 1, true)) {
+        let size = plain.iter().map(|x| x.abs()).fold(0.0, f32::max);
+        let worst = difference(fused, &plain);
+        assert!(size > 0.0 && worst < 1e-4 * size.max(1.0), "{worst} of {size}");
     }
 }
 
@@ -223,7 +249,7 @@ fn the_default_model_is_scored_as_by_our_kernels() {
     let weights = weights.in_precision(Precision::F32);
     let decoder = Decoder::load(&spec, &weights, 128, &Device::Cpu).unwrap();
     let tokens: Vec<u32> = (0..100).map(|i| (i * i * 37 + 11) % 40_000).collect();
-    let want = by_kernels(&decoder, &tokens);
+    let want = by_kernels(&decoder, &tokens, 1.0);
     let network = Network::load(&spec, &weights, 128, &Device::Cpu).unwrap();
     let hidden = network.hidden(&tokens, &[(0..tokens.len()).into()].into(), None).unwrap();
     let hidden = hidden.narrow(0, 0, tokens.len() - 1).unwrap();

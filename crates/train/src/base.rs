@@ -27,14 +27,6 @@ impl Base {
         Ok(Checkpoint::open(model, LoadOptions::default())?)
     }
 
-    /// Loads a GGUF file or a folder with safetensors; [`Base::of`] its checkpoint.
-    ///
-    /// # Errors
-    /// As [`Base::open`] and [`Base::of`].
-    pub fn load(model: &Path, longest: usize, arithmetic: Option<Arithmetic>) -> Result<Base> {
-        Base::of(Base::open(model)?, longest, arithmetic)
-    }
-
     /// Loads the weights of a checkpoint. Without `arithmetic`, products with frozen weights are in bf16 on
     /// processors with a unit for it, otherwise in f32. From then on this process keeps what it frees
     /// ([`kernels::memory::keep_everything`]).
@@ -55,6 +47,14 @@ impl Base {
     pub fn at(mut self, time: LocalTime) -> Base {
         self.checkpoint.template = self.checkpoint.template.at(time);
         self
+    }
+
+    /// The same model with its logits divided by `temperature`.
+    ///
+    /// # Errors
+    /// If the computation fails.
+    pub fn at_temperature(self, temperature: f32) -> Result<Base> {
+        Ok(Base { network: self.network.with_temperature(temperature)?, ..self })
     }
 
     /// Converts text to this model's tokens.

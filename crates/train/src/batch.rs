@@ -14,7 +14,7 @@ pub struct Pass {
     pub tokens: Vec<u32>,
     /// A sequence for each group of examples, with a branch for each example if there are several.
     pub sequences: Arc<[Sequence]>,
-    /// Rows whose hidden states predict a token of an answer, ascending.
+    /// Rows whose hidden states predict a token on which the loss is computed, ascending.
     pub rows: Vec<u32>,
     /// Those tokens.
     pub targets: Vec<u32>,
@@ -82,12 +82,12 @@ impl Pass {
                 let (first_row, branch) = (rows.len(), tokens.len());
                 branches.push(branch - start);
                 tokens.extend_from_slice(&example.tokens[shared..]);
-                rows.extend(example.answer.clone().map(|at| (branch + at - shared - 1) as u32));
-                targets.extend_from_slice(&example.tokens[example.answer.clone()]);
+                rows.extend(example.learned().map(|at| (branch + at - shared - 1) as u32));
+                targets.extend(example.learned().map(|at| example.tokens[at]));
                 answers.push(first_row..rows.len());
                 weights.push(example.weight);
             }
-            if shared == 0 {
+            if group.len() == 1 {
                 branches.clear();
             }
             sequences.push(Sequence { rows: start..tokens.len(), branches });
@@ -108,7 +108,7 @@ mod tests {
     use crate::examples::groups;
 
     fn example(len: usize) -> Example {
-        Example { tokens: (0..len as u32).collect(), answer: len - 2..len, weight: 1.0 }
+        Example { tokens: (0..len as u32).collect(), answer: len - 2..len, forced: Vec::new(), weight: 1.0 }
     }
 
     #[test]
@@ -143,7 +143,12 @@ mod tests {
 
     #[test]
     fn examples_with_the_same_beginning_share_its_rows() {
-        let of = |tail: &[u32], answer| Example { tokens: [&[1, 2, 3, 4, 5], tail].concat(), answer, weight: 0.5 };
+        let of = |tail: &[u32], answer| Example {
+            tokens: [&[1, 2, 3, 4, 5], tail].concat(),
+            answer,
+            forced: Vec::new(),
+            weight: 0.5,
+        };
         let examples = [of(&[6, 7, 8], 6..8), of(&[6, 9], 6..7), of(&[9, 9, 9], 7..8), example(20)];
         let groups = groups(&examples);
         assert_eq!(groups, [0..3, 3..4]);
@@ -157,5 +162,28 @@ mod tests {
         // The row before an answer is never shared.
         let same = [of(&[7], 5..6), of(&[8], 5..6)];
         assert_eq!(*Pass::new(&[&same[..]]).sequences, [Sequence { rows: 0..8, branches: vec![4, 6] }]);
+        // Replies to a prompt of one token share no row, and do not see each other either.
+        let short = [[1, 5], [1, 6]].map(|tokens| Example {
+            tokens: tokens.to_vec(),
+            answer: 1..2,
+            forced: Vec::new(),
+            weight: 1.0,
+        });
+        assert_eq!(*Pass::new(&[&short[..]]).sequences, [Sequence { rows: 0..4, branches: vec![0, 2] }]);
+    }
+
+    #[test]
+    fn forced_tokens_are_read_and_not_predicted() {
+        let of = |last: u32, forced: &[usize]| Example {
+            tokens: vec![1, 2, 3, 4, last],
+            answer: 2..5,
+            forced: forced.to_vec(),
+            weight: 1.0,
+        };
+        let examples = [of(5, &[2, 4]), of(6, &[3]), of(7, &[2, 3, 4])];
+        let pass = Pass::new(&[&examples[..]]);
+        assert_eq!(pass.tokens, [1, 2, 3, 4, 5, 2, 3, 4, 6, 2, 3, 4, 7]);
+        assert_eq!((pass.rows, pass.targets), (vec![2, 5, 7], vec![4, 3, 6]));
+        assert_eq!(pass.answers, [0..1, 1..3, 3..3]);
     }
 }

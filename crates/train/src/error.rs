@@ -61,7 +61,7 @@ impl TrainError {
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             TrainError::Data { .. } => Some(
-                "a line is {\"messages\": [{\"role\", \"content\"}, ...]} that ends with an assistant's turn, or {\"prompt\", \"completion\"}",
+                "a line is {\"messages\": [{\"role\", \"content\"}, ...]} that ends with an assistant's turn, or {\"prompt\", \"completion\"}; with --rollouts it is one of `memlocal-bench qa`",
             ),
             TrainError::Untrained { .. } => Some("name them in --targets too, or start from another adapter"),
             TrainError::Memory { .. } => Some("allow more with --memory, or train a smaller model"),

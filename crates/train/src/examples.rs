@@ -32,10 +32,24 @@ pub enum Line {
 pub struct Example {
     /// Prompt and answer; the answer ends with an end-of-turn token.
     pub tokens: Vec<u32>,
-    /// The tokens of the answer, on which the loss is computed.
+    /// The tokens of the answer.
     pub answer: Range<usize>,
+    /// Places of answer tokens that were not drawn, ascending: nothing is learnt from them.
+    pub forced: Vec<usize>,
     /// Its weight in the loss: 1, or the advantage of a sampled reply.
     pub weight: f32,
+}
+
+impl Example {
+    /// Places of the tokens on which the loss is computed.
+    pub fn learned(&self) -> impl Iterator<Item = usize> {
+        self.answer.clone().filter(|at| self.forced.binary_search(at).is_err())
+    }
+}
+
+/// The places, counted from `start`, of tokens that were not drawn.
+pub(crate) fn forced(start: usize, drawn: impl IntoIterator<Item = bool>) -> Vec<usize> {
+    (start..).zip(drawn).filter(|(_, drawn)| !drawn).map(|(at, _)| at).collect()
 }
 
 /// The examples of a file.
@@ -63,7 +77,7 @@ impl Examples {
 /// A digest of tokenised examples: prompts are rendered and tokenised again at every start of a run.
 pub(crate) fn digest<'a>(examples: impl IntoIterator<Item = &'a Example>) -> String {
     let mut hasher = blake3::Hasher::new();
-    for Example { tokens, answer, weight } in examples {
+    for Example { tokens, answer, weight, .. } in examples {
         [tokens.len(), answer.start, answer.end].iter().for_each(|number| {
             hasher.update(&(*number as u64).to_le_bytes());
         });
@@ -164,7 +178,12 @@ impl Reader<'_> {
         let encode = |text: &str| self.tokenizer.encode_prompt(text, &[]).map_err(|error| error.to_string());
         let plain = |text: &str| self.tokenizer.encode(text).map_err(|error| error.to_string());
         let (mut tokens, mut answer) = match line {
-            Line::Text { prompt, completion } => (plain(prompt)?, plain(completion)?),
+            Line::Text { prompt, completion } => {
+                // As the engine reads a prompt without a chat.
+                let whole = 0..prompt.len();
+                let prompt = self.tokenizer.encode_prompt(prompt, std::slice::from_ref(&whole));
+                (prompt.map_err(|error| error.to_string())?, plain(completion)?)
+            }
             Line::Chat { messages } => {
                 let Some((last, before)) = messages.split_last().filter(|(last, _)| last.role == "assistant") else {
                     return Err("the last turn is not the assistant's".into());
@@ -180,12 +199,14 @@ impl Reader<'_> {
                 // As the engine renders the prompt of a call without a thought.
                 let options = ChatOptions { thinks: Some(false), ..ChatOptions::default() };
                 let opened = ChatOptions { opens_turn: true, ..options };
+                let answer = last.content.trim();
+                let turns = [before, &[Message { role: last.role.clone(), content: answer.to_owned() }]].concat();
                 let prompt = self.template.render_chat(before, opened).map_err(|error| error.to_string())?;
-                let whole = self.template.render_chat(messages, options).map_err(|error| error.to_string())?;
-                if !whole.starts_with(&prompt) || !whole[prompt.len()..].starts_with(last.content.trim()) {
+                let whole = self.template.render_chat(&turns, options).map_err(|error| error.to_string())?;
+                if !whole.starts_with(&prompt) || !whole[prompt.len()..].starts_with(answer) {
                     return Err("the chat template does not continue the prompt with the answer".into());
                 }
-                (encode(&prompt)?, plain(last.content.trim())?)
+                (encode(&prompt)?, plain(answer)?)
             }
         };
         if answer.is_empty() {
@@ -197,7 +218,7 @@ impl Reader<'_> {
         if from == 0 {
             return Err("the prompt is empty".into());
         }
-        Ok(Example { answer: from..tokens.len(), tokens, weight: 1.0 })
+        Ok(Example { answer: from..tokens.len(), tokens, forced: Vec::new(), weight: 1.0 })
     }
 
     /// The token that ends a turn.

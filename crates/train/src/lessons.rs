@@ -35,6 +35,14 @@ pub trait Lessons {
     /// The most tokens that go through the network together.
     fn pass_tokens(&self) -> usize;
 
+    /// Bytes that a step takes beside the network and its passes.
+    ///
+    /// # Errors
+    /// If they cannot be computed.
+    fn other_bytes(&self) -> Result<usize> {
+        Ok(0)
+    }
+
     /// Adds the gradients of a step, counted from 0, to `sums`, which are in the order of [`Lora::variables`].
     ///
     /// # Errors
@@ -78,7 +86,7 @@ impl Lessons for Supervised<'_> {
             .into_iter()
             .map(|at| &examples[groups[at].clone()])
             .collect();
-        let answer_tokens: usize = groups.iter().copied().flatten().map(|example| example.answer.len()).sum();
+        let answer_tokens: usize = groups.iter().copied().flatten().map(|example| example.learned().count()).sum();
         let (mut total, mut tokens) = (0.0, 0);
         for pass in passes(&groups, self.pass_tokens) {
             let weight = 1.0 / answer_tokens as f32;

@@ -2,8 +2,8 @@
 //! checkpoints.
 //!
 //! The forward pass is that of [`portable`]; gradients are candle's. Blocks are differentiated one at a time from their kept
-//! inputs, so memory is bounded and known beforehand ([`memory::Plan`]). A run is determined by its settings, its data and
-//! the number of threads; a killed run resumes from its last checkpoint and ends with the same adapter.
+//! inputs, so memory is bounded and known beforehand ([`memory::Plan`]). A run is determined by its settings, its data, the
+//! kind of processor and the number of threads; a killed run resumes from its last checkpoint and ends with the same adapter.
 
 pub mod base;
 pub mod batch;

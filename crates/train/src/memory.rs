@@ -24,6 +24,8 @@ pub struct Plan {
     /// Blocks that keep their activations for the backward pass.
     pub kept: usize,
     pub layers: usize,
+    /// The engine that samples replies.
+    pub sampler: usize,
 }
 
 impl Plan {
@@ -44,7 +46,7 @@ impl Plan {
         // Inputs of all blocks, one block with its gradients, and logits.
         let pass = FLOAT * tokens * hidden * (spec.layers + 4) + 3 * block + FLOAT * LOGIT_ROWS * spec.vocab;
         let kept = limit.checked_sub(base + adapter + pass)? / block.max(1);
-        Some(Plan { base, adapter, pass, block, kept: kept.min(spec.layers), layers: spec.layers })
+        Some(Plan { base, adapter, pass, block, kept: kept.min(spec.layers), layers: spec.layers, sampler: 0 })
     }
 
     /// The bytes that passes of `tokens` tokens need at least: without stored activations.
@@ -54,7 +56,7 @@ impl Plan {
 
     /// The total.
     pub fn bytes(&self) -> usize {
-        self.base + self.adapter + self.pass + self.kept * self.block
+        self.base + self.adapter + self.pass + self.kept * self.block + self.sampler
     }
 }
 
@@ -71,6 +73,7 @@ impl std::fmt::Display for Plan {
             self.kept,
             self.layers,
             mib(self.kept * self.block)
-        )
+        )?;
+        if self.sampler > 0 { write!(f, ", sampling of replies {}", mib(self.sampler)) } else { Ok(()) }
     }
 }

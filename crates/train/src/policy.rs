@@ -1,8 +1,10 @@
-//! The loss of group-relative policy optimisation (GRPO, arXiv 2402.03300) over the tokens of sampled replies.
+//! The loss of group-relative policy optimisation (GRPO, arXiv 2402.03300) over the drawn tokens of sampled replies; tokens
+//! that an output format forced are no choice of the policy.
 //!
 //! For a token with probability ratio `ρ = exp(new - old)` and advantage `A` of its reply it is
-//! `-min(ρ A, clip(ρ, 1 - ε, 1 + ε) A) + β (exp(reference - new) - (reference - new) - 1)`; summed over the tokens of a reply and
-//! divided by the number of replies, so that the length of a reply does not change the weight of its tokens (arXiv 2503.20783).
+//! `-min(ρ A, clip(ρ, 1 - ε, 1 + ε) A) + β (exp(reference - new) - (reference - new) - 1)`; summed over the drawn tokens of
+//! a reply and divided by the number of replies, so that the length of a reply does not change the weight of its tokens
+//! (arXiv 2503.20783).
 
 use portable::{Lora, Targets};
 

@@ -40,6 +40,8 @@ pub struct Sample {
     pub text: String,
     /// Its tokens, with the one that was drawn to end it.
     pub tokens: Vec<u32>,
+    /// Places of tokens that were not drawn, ascending.
+    pub forced: Vec<usize>,
     /// It ended by itself; otherwise it has no reward.
     pub is_whole: bool,
 }
@@ -51,6 +53,12 @@ pub trait Sampler {
     /// # Errors
     /// If the model fails.
     fn sample(&mut self, adapter: Adapter, tasks: &[&Task], count: usize, seed: u64) -> Result<Vec<Vec<Sample>>>;
+
+    /// Bytes that it takes while it samples.
+    ///
+    /// # Errors
+    /// If the model cannot be read.
+    fn bytes(&self) -> Result<usize>;
 }
 
 /// What reinforcement learns from.
@@ -136,6 +144,10 @@ impl Lessons for Reinforcement<'_> {
         self.pass_tokens.max(longest + self.samples * self.reply_tokens)
     }
 
+    fn other_bytes(&self) -> Result<usize> {
+        self.sampler.bytes()
+    }
+
     fn step(&mut self, step: usize, learner: Learner<'_>, sums: &mut [Vec<f32>]) -> Result<Learned> {
         let all = &self.tasks.tasks;
         let tasks: Vec<&Task> = chosen(step, self.batch, all.len(), self.seed).into_iter().map(|at| &all[at]).collect();
@@ -180,7 +192,8 @@ impl Tasks {
 impl Task {
     /// The example of a reply.
     fn with(&self, reply: &Sample, weight: f32) -> Example {
-        let tokens = [&self.tokens[..], &reply.tokens].concat();
-        Example { answer: self.tokens.len()..tokens.len(), tokens, weight }
+        let (start, tokens) = (self.tokens.len(), [&self.tokens[..], &reply.tokens].concat());
+        let forced = reply.forced.iter().map(|at| start + at).collect();
+        Example { answer: start..tokens.len(), tokens, forced, weight }
     }
 }

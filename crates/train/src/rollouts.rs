@@ -5,6 +5,8 @@
 //! files are compared with each other; with one file the advantage is that of equation 7, the reward minus the agent's mean.
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::Range;
 use std::path::PathBuf;
 
 use calls::Agent;
@@ -13,16 +15,22 @@ use serde::Deserialize;
 
 use crate::batch::chosen;
 use crate::error::{Result, TOKENS, TrainError};
-use crate::examples::{Example, Reader, digest, json_lines};
+use crate::examples::{Example, Reader, digest, forced, json_lines};
 use crate::lessons::{Learned, Learner, Lessons};
 use crate::policy::{Policy, SampledBy, Update, advantages};
 
 /// The fields of a line that training needs.
 #[derive(Debug, Deserialize)]
 struct Line {
+    /// Empty for a prompt without a chat.
+    prompt: Option<Vec<Turn>>,
     prompt_text: String,
     completion_ids: Vec<u32>,
+    /// Unknown in older files: all tokens count as drawn.
+    completion_drawn: Option<Vec<bool>>,
     completion_end: Option<u32>,
+    /// Unknown in older files: it counts as that of the run.
+    temperature: Option<f32>,
     role: Agent,
     method: String,
     case: String,
@@ -31,24 +39,69 @@ struct Line {
     advantage: f32,
 }
 
+#[derive(Debug, Deserialize)]
+struct Turn {
+    content: String,
+}
+
+impl Line {
+    /// The parts of the prompt that come from its turns and not from the chat template: names of special tokens are plain text
+    /// there.
+    fn contents(&self) -> Vec<Range<usize>> {
+        let text = &self.prompt_text;
+        let mut from = 0;
+        let find = |turn: &Turn| {
+            let content = turn.content.trim();
+            let start = from + text[from..].find(content)?;
+            from = start + content.len();
+            Some(start..from)
+        };
+        match self.prompt.as_deref() {
+            None => Vec::new(),
+            Some([]) => std::iter::once(0..text.len()).collect(),
+            Some(turns) => turns.iter().filter_map(find).collect(),
+        }
+    }
+}
+
 /// The calls of an agent, each with its advantage as weight.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rollouts {
     pub examples: Vec<Example>,
-    /// Mean reward of all calls of the agent, those without advantage included.
+    /// Mean reward of the calls of the agent at the temperature of the run, those without advantage included.
     pub reward: f32,
-    /// Calls from which nothing is learnt: all of their group have the same reward, or their reply has no token.
-    pub equal: usize,
-    /// Calls that are longer than the longest sequence.
-    pub too_long: usize,
+    pub left_out: LeftOut,
     /// blake3 of the files.
     pub digest: String,
+}
+
+/// The numbers of calls of an agent that are left out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LeftOut {
+    /// All of their group have the same reward, or no token of their reply was drawn.
+    pub equal: usize,
+    /// They are longer than the longest sequence.
+    pub too_long: usize,
+    /// They are greedy, so their replies were not drawn.
+    pub greedy: usize,
+    /// Their replies were drawn at another temperature than that of the run.
+    pub other_temperature: usize,
+}
+
+impl fmt::Display for LeftOut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let LeftOut { equal, too_long, greedy, other_temperature } = self;
+        write!(f, "{equal} as equally rewarded or not drawn, {too_long} as too long, ")?;
+        write!(f, "{greedy} as greedy, {other_temperature} as drawn at another temperature")
+    }
 }
 
 /// What a run learns from rollouts, which the adapter that it started from has sampled.
 #[derive(Debug)]
 pub struct Offline<'a> {
     pub rollouts: &'a Rollouts,
+    /// How replies were drawn, for the settings of the run.
+    pub sampling: String,
     /// Calls of a step.
     pub batch: usize,
     pub pass_tokens: usize,
@@ -59,21 +112,26 @@ pub struct Offline<'a> {
 }
 
 impl Reader<'_> {
-    /// Reads the calls of an agent.
+    /// Reads the calls of an agent whose replies were drawn at `temperature`.
     ///
     /// # Errors
     /// If a file cannot be read, a line is no rollout, or nothing can be learnt from them.
-    pub fn rollouts(&self, paths: &[PathBuf], agent: Agent) -> Result<Rollouts> {
-        let (mut lines, mut digests, mut too_long) = (Vec::new(), Vec::new(), 0);
+    pub fn rollouts(&self, paths: &[PathBuf], agent: Agent, temperature: f32) -> Result<Rollouts> {
+        let (mut lines, mut digests, mut left_out) = (Vec::new(), Vec::new(), LeftOut::default());
         for path in paths {
             digests.push(json_lines(path, |line: Line| {
-                if line.role == agent {
-                    let example = self.rollout(&line)?;
-                    if example.tokens.len() > self.longest {
-                        too_long += 1;
-                    } else {
-                        lines.push((line, example));
-                    }
+                if line.role != agent {
+                    return Ok(());
+                }
+                let (example, drawn_at) = (self.rollout(&line)?, line.temperature.unwrap_or(temperature));
+                if drawn_at <= 0.0 {
+                    left_out.greedy += 1;
+                } else if drawn_at != temperature {
+                    left_out.other_temperature += 1;
+                } else if example.tokens.len() > self.longest {
+                    left_out.too_long += 1;
+                } else {
+                    lines.push((line, example));
                 }
                 Ok(())
             })?);
@@ -95,36 +153,48 @@ impl Reader<'_> {
         }
         let all = lines.len();
         let weighted = lines.into_iter().zip(weights).map(|((_, example), weight)| Example { weight, ..example });
-        let examples: Vec<Example> =
-            weighted.filter(|example| example.weight != 0.0 && !example.answer.is_empty()).collect();
+        let is_learned = |example: &Example| example.weight != 0.0 && example.learned().next().is_some();
+        let examples: Vec<Example> = weighted.filter(is_learned).collect();
+        left_out.equal = all - examples.len();
         if examples.is_empty() {
             let path = paths.first().cloned().unwrap_or_default();
-            let reason = format!("no calls of the {agent} with different rewards ({all} calls, {too_long} too long)");
+            let reason = format!(
+                "no calls of the {agent} at temperature {temperature} with different rewards; left out: {left_out}"
+            );
             return Err(TrainError::NoExamples { path, reason });
         }
-        let equal = all - examples.len();
-        Ok(Rollouts { examples, reward, equal, too_long, digest: digests.join(" ") })
+        Ok(Rollouts { examples, reward, left_out, digest: digests.join(" ") })
     }
 
     fn rollout(&self, line: &Line) -> std::result::Result<Example, String> {
-        let mut tokens = self.tokenizer.encode_prompt(&line.prompt_text, &[]).map_err(|error| error.to_string())?;
+        if line.prompt_text.trim_end().ends_with("<think>") {
+            return Err("its reply follows a thought, which a rollout does not have".into());
+        }
+        let tokens = self.tokenizer.encode_prompt(&line.prompt_text, &line.contents());
+        let mut tokens = tokens.map_err(|error| error.to_string())?;
         let from = tokens.len();
         tokens.extend(&line.completion_ids);
         tokens.extend(line.completion_end);
         if from == 0 {
             return Err("the prompt is empty".into());
         }
-        Ok(Example { answer: from..tokens.len(), tokens, weight: 0.0 })
+        let drawn = line.completion_drawn.as_deref();
+        if drawn.is_some_and(|drawn| drawn.len() != line.completion_ids.len()) {
+            return Err("completion_drawn and completion_ids have different lengths".into());
+        }
+        let forced = forced(from, drawn.into_iter().flatten().copied());
+        Ok(Example { answer: from..tokens.len(), tokens, forced, weight: 0.0 })
     }
 }
 
 impl Lessons for Offline<'_> {
     fn settings(&self) -> Vec<(String, String)> {
-        let Offline { rollouts, batch, pass_tokens, policy, .. } = self;
+        let Offline { rollouts, sampling, batch, pass_tokens, policy, .. } = self;
         [
             ("data", rollouts.digest.clone()),
             (TOKENS, digest(&rollouts.examples)),
             ("calls", rollouts.examples.len().to_string()),
+            ("sampling", sampling.clone()),
             ("batch", batch.to_string()),
             ("tokens of a pass", pass_tokens.to_string()),
             ("policy", format!("{policy:?}")),

@@ -126,11 +126,13 @@ impl<'a> Run<'a> {
         };
         let mut optimiser = AdamW::new(options.optimiser, &lora.variables())?;
         let parameters: usize = optimiser.parameters.iter().map(|parameter| parameter.value.len()).sum();
-        let tokens = lessons.pass_tokens();
-        let plan = Plan::new(network.spec(), parameters, tokens, options.memory).ok_or_else(|| {
-            let needed = Plan::least(network.spec(), parameters, tokens);
+        let (tokens, sampler) = (lessons.pass_tokens(), lessons.other_bytes()?);
+        let plan = options.memory.checked_sub(sampler);
+        let plan = plan.and_then(|limit| Plan::new(network.spec(), parameters, tokens, limit)).ok_or_else(|| {
+            let needed = Plan::least(network.spec(), parameters, tokens).saturating_add(sampler);
             TrainError::Memory { tokens, needed, allowed: options.memory }
         })?;
+        let plan = Plan { sampler, ..plan };
         say(&format!("{parameters} trainable weights; memory {plan}"));
         let (settings, time) = (settings_of(options, network, lessons), Some(options.time.to_string()));
         let mut position = Position { step: 0, tokens: 0, seconds: 0.0, settings, time };

@@ -8,10 +8,11 @@ use candle_core::Device;
 use engine::{Adapters, Config, Engine, Models, NamedAdapter};
 use futures_util::future::try_join_all;
 use models::adapter::Adapter;
-use models::{LanguageModel, LocalTime};
+use models::{Footprint, LanguageModel, LoadOptions, LocalTime};
 use random::Random;
 
 use crate::error::{Result, TrainError};
+use crate::examples::forced;
 use crate::reinforce::{Sample, Sampler, Task};
 
 const STEP: &str = "reinforce";
@@ -41,7 +42,8 @@ fn sample_of(reply: &Reply) -> Result<Sample> {
     let ids: Option<Vec<u32>> = reply.logprobs.iter().map(|token| token.id).collect();
     let mut tokens = ids.ok_or_else(|| TrainError::Rollout("a reply has no token ids".into()))?;
     tokens.extend(reply.end_token);
-    Ok(Sample { text: reply.text.clone(), tokens, is_whole: reply.finish == Finish::Stop })
+    let forced = forced(0, reply.logprobs.iter().map(|token| token.drawn));
+    Ok(Sample { text: reply.text.clone(), tokens, forced, is_whole: reply.finish == Finish::Stop })
 }
 
 impl Sampler for EngineSampler {
@@ -70,5 +72,13 @@ impl Sampler for EngineSampler {
         let replies = replies.map_err(|error| failed(&error))?;
         let samples: Vec<Sample> = replies.iter().map(sample_of).collect::<Result<_>>()?;
         Ok(samples.chunks(count).map(<[Sample]>::to_vec).collect())
+    }
+
+    /// Those of its weights and of its KV cache.
+    fn bytes(&self) -> Result<usize> {
+        let footprint = Footprint::of(&self.model, LoadOptions::default())?;
+        let Config { kv_tokens, kv_precision, .. } = Config::default();
+        let kv = kv_precision.bytes(kv_tokens as u64 * footprint.kv_bytes_per_token);
+        Ok(usize::try_from(footprint.weights.all + kv).unwrap_or(usize::MAX))
     }
 }

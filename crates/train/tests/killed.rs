@@ -159,6 +159,47 @@ fn prompts_have_the_time_at_which_the_run_began() {
 }
 
 #[test]
+fn rollouts_are_scored_at_the_temperature_at_which_they_were_drawn() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path();
+    prepare(folder);
+    let line = |question: &str, advantage: f32| {
+        json!({ "prompt": [], "prompt_text": "Where?", "completion_ids": [65, 66], "completion_end": null, "role": "researcher",
+                "method": "gam", "case": "a", "question": question, "reward": advantage, "advantage": advantage })
+        .to_string()
+    };
+    fs::write(folder.join("rollouts.jsonl"), [line("1", 0.5), line("2", -0.5)].join("\n")).unwrap();
+    let reinforce = |out: &str, more: &[&str]| {
+        let words = ["reinforce", "--model", "model", "--base", "tiny", "--rollouts", "rollouts.jsonl", "--agent"];
+        let sizes = ["researcher", "--batch", "2", "--rank", "2", "--steps", "1", "--longest", "64", "--out", out];
+        let mut command = Command::new(env!("CARGO_BIN_EXE_memlocal-train"));
+        command.current_dir(folder).args(words).args(sizes).args(more);
+        finish(command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap());
+        curve::read(&folder.join(out), 1)[0].loss
+    };
+    let [usual, agents, plain] = [
+        reinforce("usual", &[]),
+        reinforce("agents", &["--temperature", "0.3"]),
+        reinforce("plain", &["--temperature", "1"]),
+    ];
+    assert!(usual == agents && (usual - plain).abs() > 0.01, "losses {usual}, {agents}, {plain}");
+}
+
+#[test]
+fn too_little_memory_for_the_weights_is_refused_before_they_are_loaded() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path();
+    prepare(folder);
+    // More layers than the file has: loading them would fail.
+    let config = folder.join("model/config.json");
+    let mut larger: Value = serde_json::from_slice(&fs::read(&config).unwrap()).unwrap();
+    larger["num_hidden_layers"] = json!(400);
+    fs::write(&config, larger.to_string()).unwrap();
+    let error = refused(start(folder, "run", &["--memory", "64"]));
+    assert!(error.contains("MiB; 64 MiB are allowed\n") && error.contains("--memory"), "{error}");
+}
+
+#[test]
 fn projections_that_the_start_lacks_are_trained_and_others_of_the_start_are_refused() {
     let place = tempfile::tempdir().unwrap();
     let folder = place.path();

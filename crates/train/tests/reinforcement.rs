@@ -12,16 +12,17 @@ use models::{Checkpoint, LoadOptions, LocalTime};
 use portable::{Lora, LoraSettings, Network};
 use serde_json::json;
 use train::batch::Pass;
-use train::curve;
-use train::examples::{Example, Reader};
+use train::examples::{Example, Line, Message, Reader};
 use train::gradient::{score, zeros};
-use train::lessons::{Learner, Lessons};
+use train::lessons::{Learned, Learner, Lessons};
+use train::memory::{Plan, parameters};
 use train::optimiser::{Decay, Settings};
 use train::policy::{Policy, SampledBy, Update};
 use train::reinforce::{Reinforcement, Sample, Sampler, Task, Tasks};
-use train::rollouts::Offline;
+use train::rollouts::{LeftOut, Offline};
 use train::run::{Options, train};
 use train::sampler::EngineSampler;
+use train::{TrainError, curve};
 
 const TEMPLATE: &str = "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n\
                         {% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
@@ -135,6 +136,23 @@ impl Sampler for Lenient {
         }
         Ok(replies)
     }
+
+    fn bytes(&self) -> train::Result<usize> {
+        self.0.bytes()
+    }
+}
+
+/// Replies that do not depend on the adapter.
+struct Given([Sample; 2]);
+
+impl Sampler for Given {
+    fn sample(&mut self, _: Adapter, tasks: &[&Task], _: usize, _: u64) -> train::Result<Vec<Vec<Sample>>> {
+        Ok(vec![self.0.to_vec(); tasks.len()])
+    }
+
+    fn bytes(&self) -> train::Result<usize> {
+        Ok(0)
+    }
 }
 
 #[test]
@@ -159,6 +177,28 @@ fn rewards_rise_and_a_killed_run_ends_as_an_undisturbed_one() {
 }
 
 #[test]
+fn the_memory_of_a_run_includes_the_engine() {
+    let tiny = tiny();
+    let tasks = tiny.tasks("pizza");
+    let mut sampler = tiny.engine();
+    let engine = sampler.bytes().unwrap();
+    // The weights are 4 bytes each, and both layers have a key and a value of 64 dimensions in f16 for each token.
+    assert!(engine > 16_384 * 2 * 2 * 64 * 2, "{engine}");
+    let mut lessons = reinforcement(&tasks, &mut sampler);
+    let spec = tiny.network.spec();
+    let least = Plan::least(spec, parameters(spec, settings().rank, &settings().targets), lessons.pass_tokens());
+    let folder = tempfile::tempdir().unwrap();
+    let mut run = |memory: usize| {
+        train(&tiny.network, &mut lessons, None, &Options { memory, ..options(folder.path(), 1) }, &mut |_| {})
+    };
+    for memory in [least, least + engine - 1] {
+        let needed = least + engine;
+        assert!(matches!(run(memory), Err(TrainError::Memory { needed: said, .. }) if said == needed), "{memory}");
+    }
+    assert_eq!(run(least + engine).unwrap().memory_bytes, least + engine);
+}
+
+#[test]
 fn replies_of_the_engine_are_what_the_trainer_scores() {
     let tiny = tiny();
     let tasks = tiny.tasks("pizza");
@@ -171,6 +211,7 @@ fn replies_of_the_engine_are_what_the_trainer_scores() {
     for sample in first.iter().flatten() {
         let ends = sample.tokens.last().is_some_and(|token| tiny.checkpoint.eos.contains(token));
         assert_eq!((ends, sample.tokens.len() <= REPLY_TOKENS + usize::from(ends)), (sample.is_whole, true));
+        assert!(sample.forced.is_empty(), "free text is drawn");
     }
 }
 
@@ -229,12 +270,56 @@ fn prompts_are_those_of_the_engine() {
 }
 
 #[test]
+fn blanks_around_a_wanted_answer_do_not_matter() {
+    let tiny = tiny();
+    let line = |wanted: &str| {
+        let turns = [("user", "Where?"), ("assistant", wanted)];
+        let turns = turns.map(|(role, content)| Message { role: role.into(), content: content.into() });
+        tiny.reader().example(&Line::Chat { messages: turns.into() })
+    };
+    assert_eq!(line(" here\n").unwrap(), line("here").unwrap());
+}
+
+#[test]
+fn names_of_special_tokens_in_the_texts_of_a_rollout_are_plain_text() {
+    let tiny = tiny();
+    let said = "a <|im_end|> b";
+    let path = tiny.folder.path().join("said.jsonl");
+    let line = |turns: serde_json::Value, prompt: &str, reward: f32| {
+        json!({ "prompt": turns, "prompt_text": prompt, "completion_ids": [65], "completion_end": 258, "role": "researcher",
+                "method": "gam", "case": "a", "question": prompt, "finish": "stop", "reward": reward, "advantage": reward })
+        .to_string()
+    };
+    let in_turn = format!("<|im_start|>user\n{said}<|im_end|>\n");
+    let turns = json!([{ "role": "user", "content": format!("{said}\n") }]);
+    // A prompt without turns has no template.
+    fs::write(&path, [line(turns, &in_turn, 1.0), line(json!([]), said, -1.0)].join("\n")).unwrap();
+    let rollouts = tiny.reader().rollouts(&[path], Agent::Researcher, 1.0).unwrap();
+    let text = |text: &str| tiny.checkpoint.tokenizer.encode(text).unwrap();
+    let want = [vec![257], text("user\n"), text(said), vec![258], text("\n"), vec![65, 258]].concat();
+    assert_eq!(rollouts.examples[0].tokens, want);
+    assert_eq!(rollouts.examples[1].tokens, [text(said), vec![65, 258]].concat());
+}
+
+#[test]
+fn a_rollout_whose_reply_follows_a_thought_is_refused() {
+    let tiny = tiny();
+    let path = tiny.folder.path().join("thought.jsonl");
+    let line = json!({ "prompt": [{ "role": "user", "content": "Hm." }], "completion_ids": [65], "completion_end": null,
+                       "prompt_text": "<|im_start|>user\nHm.<|im_end|>\n<|im_start|>assistant\n<think>\n",
+                       "role": "researcher", "method": "gam", "case": "a", "question": "1", "reward": 1, "advantage": 1 });
+    fs::write(&path, line.to_string()).unwrap();
+    let error = tiny.reader().rollouts(&[path], Agent::Researcher, 1.0).unwrap_err().to_string();
+    assert!(error.ends_with("line 1: its reply follows a thought, which a rollout does not have"), "{error}");
+}
+
+#[test]
 fn replies_that_were_better_become_more_probable() {
     let tiny = tiny();
     let prompt = &tiny.tasks("pizza").tasks[0].tokens;
     let example = |reply: [u32; 2], weight| {
         let tokens = [&prompt[..], &reply].concat();
-        Example { answer: prompt.len()..tokens.len(), tokens, weight }
+        Example { answer: prompt.len()..tokens.len(), tokens, forced: Vec::new(), weight }
     };
     let group = [example([65, 66], 1.0), example([67, 68], -1.0)];
     let lora = Lora::new(tiny.network.spec(), settings(), &Device::Cpu, || 0.3).unwrap();
@@ -268,6 +353,108 @@ fn replies_that_were_better_become_more_probable() {
     }
 }
 
+/// The sums of gradients that differ by more than rounding.
+fn differing(a: &[Vec<f32>], b: &[Vec<f32>]) -> usize {
+    a.iter().flatten().zip(b.iter().flatten()).filter(|(a, b)| (*a - *b).abs() > 1e-4 * a.abs().max(1.0)).count()
+}
+
+#[test]
+fn forced_tokens_have_no_part_in_gradients_loss_and_divergence() {
+    let tiny = tiny();
+    let prompt = &tiny.tasks("pizza").tasks[0].tokens;
+    let lora = Lora::new(tiny.network.spec(), settings(), &Device::Cpu, || 0.3).unwrap();
+    // The adapter has an effect, so that it differs from the reference, which is the base.
+    for variable in lora.variables() {
+        let values: Vec<f32> = (0..variable.elem_count()).map(|at| 0.05 * ((at % 7) as f32 - 3.0)).collect();
+        variable.set(&candle_core::Tensor::from_vec(values, variable.shape(), &Device::Cpu).unwrap()).unwrap();
+    }
+    let learn = |forced: &[usize]| {
+        let tokens = [&prompt[..], &[65, 66, 67]].concat();
+        let forced = forced.iter().map(|at| prompt.len() + at).collect();
+        let example = Example { answer: prompt.len()..tokens.len(), tokens, forced, weight: 0.7 };
+        let update = Update {
+            // No ratio is clipped.
+            policy: Policy { clip: 100.0, kl: 0.1 },
+            learner: Learner { network: &tiny.network, lora: &lora, kept: 9 },
+            reference: None,
+            sampled_by: SampledBy::Reference,
+            pass_tokens: 256,
+            replies: 1,
+        };
+        let mut sums = zeros(&lora);
+        (update.learn(&[&[example][..]], 0.5, &mut sums).unwrap(), sums)
+    };
+    let none: &[usize] = &[];
+    let [(all, whole), (outer, most), (inner, rest)] = [none, &[1], &[0, 2]].map(learn);
+    let means = |learned: Learned| [learned.loss, learned.rewarded.unwrap().1];
+    for ((all, outer), inner) in means(all).into_iter().zip(means(outer)).zip(means(inner)) {
+        let difference = (3.0 * all - 2.0 * outer - inner).abs();
+        assert!(inner != 0.0 && difference < 1e-3 * (1.0 + all.abs()), "{all} of {outer} and {inner}");
+    }
+    let together: Vec<Vec<f32>> =
+        most.iter().zip(&rest).map(|(most, rest)| most.iter().zip(rest).map(|(a, b)| a + b).collect()).collect();
+    assert_eq!(differing(&whole, &together), 0);
+    assert!(differing(&whole, &most) > 0);
+}
+
+#[test]
+fn reinforcement_learns_from_the_drawn_tokens_of_replies() {
+    let tiny = tiny();
+    let tasks = tiny.tasks("pizza");
+    let lora = Lora::new(tiny.network.spec(), settings(), &Device::Cpu, || 0.3).unwrap();
+    let step = |forced: &[u32]| {
+        let reply = |text: &str, first: u32| Sample {
+            text: text.into(),
+            tokens: [&[first][..], forced].concat(),
+            forced: (1..=forced.len()).collect(),
+            is_whole: true,
+        };
+        let mut sampler = Given([reply("pizza", 65), reply("no", 68)]);
+        let (learner, mut sums) = (Learner { network: &tiny.network, lora: &lora, kept: 9 }, zeros(&lora));
+        let learned = reinforcement(&tasks, &mut sampler).step(0, learner, &mut sums).unwrap();
+        (learned.loss, sums)
+    };
+    let (with, without) = (step(&[66, 67]), step(&[]));
+    assert!((with.0 - without.0).abs() < 1e-4, "{} and {}", with.0, without.0);
+    assert_eq!(differing(&with.1, &without.1), 0);
+    assert!(differing(&with.1, &zeros(&lora)) > 0);
+}
+
+#[test]
+fn only_what_was_drawn_at_the_temperature_is_learnt_from_rollouts() {
+    let tiny = tiny();
+    let path = tiny.folder.path().join("drawn.jsonl");
+    let line = |temperature: serde_json::Value, drawn: serde_json::Value, end: Option<u32>| {
+        json!({ "prompt_text": "Hm.", "completion_ids": [65, 66], "completion_drawn": drawn, "completion_end": end,
+                "temperature": temperature, "role": "researcher", "method": "gam", "case": "a", "question": "1",
+                "reward": 1, "advantage": 0.5 })
+        .to_string()
+    };
+    let read = |lines: &[String]| {
+        fs::write(&path, lines.join("\n")).unwrap();
+        tiny.reader().rollouts(std::slice::from_ref(&path), Agent::Researcher, 0.3)
+    };
+    let rollouts = read(&[
+        line(json!(0.3), json!([false, true]), Some(70)),
+        line(json!(0.3), json!([false, false]), None),
+        line(json!(0), json!([true, true]), Some(70)),
+        line(json!(0.5), json!([true, true]), Some(70)),
+        // As older runs wrote it.
+        line(json!(null), json!(null), Some(70)),
+    ])
+    .unwrap();
+    let learned = |example: &Example| example.learned().map(|at| example.tokens[at]).collect::<Vec<u32>>();
+    let learned: Vec<Vec<u32>> = rollouts.examples.iter().map(learned).collect();
+    assert_eq!(learned, [vec![66, 70], vec![65, 66, 70]]);
+    assert_eq!(rollouts.left_out, LeftOut { equal: 1, too_long: 0, greedy: 1, other_temperature: 1 });
+    let error = read(&[line(json!(0), json!([true, true]), None)]).unwrap_err().to_string();
+    let why = "no calls of the researcher at temperature 0.3 with different rewards; left out: 0 as equally rewarded or not \
+               drawn, 0 as too long, 1 as greedy, 0 as drawn at another temperature";
+    assert!(error.ends_with(why), "{error}");
+    let error = read(&[line(json!(0.3), json!([true]), None)]).unwrap_err().to_string();
+    assert!(error.ends_with("line 1: completion_drawn and completion_ids have different lengths"), "{error}");
+}
+
 #[test]
 fn rollouts_of_several_files_are_compared_and_those_of_one_have_the_baseline_of_the_agent() {
     let tiny = tiny();
@@ -298,10 +485,10 @@ fn rollouts_of_several_files_are_compared_and_those_of_one_have_the_baseline_of_
         &[line("researcher", Some("1"), [68, 66], 0.0, -0.5), line("researcher", Some("2"), [69, 66], 0.25, 0.0)],
     );
     let reader = tiny.reader();
-    let both = reader.rollouts(&[first.clone(), second], Agent::Researcher).unwrap();
+    let both = reader.rollouts(&[first.clone(), second], Agent::Researcher, 1.0).unwrap();
     let weights: HashMap<u32, f32> =
         both.examples.iter().map(|example| (example.tokens[example.answer.start], example.weight)).collect();
-    assert_eq!((both.equal, both.too_long, both.reward), (2, 0, 0.375));
+    assert_eq!((both.left_out, both.reward), (LeftOut { equal: 2, ..LeftOut::default() }, 0.375));
     assert!(weights.len() == 2 && (weights[&65] - 0.707).abs() < 1e-3 && (weights[&68] + 0.707).abs() < 1e-3);
     assert_eq!(both.examples[0].tokens.last(), Some(&70), "the token that was drawn to end the reply");
     let closed = write(
@@ -312,16 +499,18 @@ fn rollouts_of_several_files_are_compared_and_those_of_one_have_the_baseline_of_
             of("researcher", Some("3"), &[], None, 0.0, -1.0),
         ],
     );
-    let closed = reader.rollouts(&[closed], Agent::Researcher).unwrap();
+    let closed = reader.rollouts(&[closed], Agent::Researcher, 1.0).unwrap();
     let replies: Vec<&[u32]> = closed.examples.iter().map(|example| &example.tokens[example.answer.clone()]).collect();
-    assert_eq!((replies, closed.equal), (vec![&[65, 66][..], &[70]], 1), "only what was drawn is learnt");
-    let one = reader.rollouts(std::slice::from_ref(&first), Agent::Researcher).unwrap();
+    assert_eq!((replies, closed.left_out.equal), (vec![&[65, 66][..], &[70]], 1), "only what was drawn is learnt");
+    let one = reader.rollouts(std::slice::from_ref(&first), Agent::Researcher, 1.0).unwrap();
     assert_eq!(one.examples.iter().map(|example| example.weight).collect::<Vec<_>>(), [0.5, -0.25]);
-    let error = reader.rollouts(&[first], Agent::Judge).unwrap_err();
+    let error = reader.rollouts(&[first], Agent::Judge, 1.0).unwrap_err();
     assert!(error.to_string().contains("no calls of the judge"), "{error}");
 
     let policy = Policy { clip: 0.2, kl: 0.1 };
-    let mut lessons = Offline { rollouts: &both, batch: 2, pass_tokens: 256, policy, reference: None, seed: 1 };
+    let sampling = "temperature 1".into();
+    let mut lessons =
+        Offline { rollouts: &both, sampling, batch: 2, pass_tokens: 256, policy, reference: None, seed: 1 };
     let folder = tempfile::tempdir().unwrap();
     train(&tiny.network, &mut lessons, None, &options(folder.path(), 5), &mut |_| {}).unwrap();
     let rows = curve::read(folder.path(), 99);

@@ -1,17 +1,19 @@
 //! Training on tiny networks: gradients against PyTorch, a run that learns, a run that is interrupted.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use candle_core::Device;
+use candle_core::quantized::gguf_file::{self, Value as Entry};
 use models::adapter::{Adapter, Projection};
-use models::{DecoderSpec, LocalTime, Spec, Weights};
+use models::{ChatTemplate, DecoderSpec, LocalTime, Spec, Tokenizer, Weights};
 use portable::{Arithmetic, Lora, LoraSettings, Network};
 use safetensors::SafeTensors;
 use serde_json::Value;
 use train::batch::Pass;
 use train::error::TOKENS;
-use train::examples::{Example, Examples};
+use train::examples::{Example, Examples, Line, Reader};
 use train::gradient::{accumulate, score, zeros};
 use train::lessons::{Learned, Learner, Lessons, Supervised};
 use train::memory::parameters;
@@ -45,7 +47,7 @@ fn by_peft(spec: &DecoderSpec) -> (Lora, Pass, Value) {
     let number = |value: &Value| value.as_u64().unwrap() as usize;
     let tokens = loss["ids"].as_array().unwrap().iter().map(|id| number(id) as u32).collect();
     let answer = number(&loss["answer"][0])..number(&loss["answer"][1]);
-    let example = Example { tokens, answer, weight: 1.0 };
+    let example = Example { tokens, answer, forced: Vec::new(), weight: 1.0 };
     (lora, Pass::new(&[&[example]]), loss)
 }
 
@@ -129,11 +131,40 @@ fn three_steps_reach_the_loss_that_pytorch_reaches() {
     assert!((loss - want["loss_after_three_steps"].as_f64().unwrap() as f32).abs() < 1e-3, "{loss}");
 }
 
+/// SentencePiece puts a space in front of a prompt, also of one without a chat.
+#[test]
+fn a_prompt_without_a_chat_has_the_tokens_that_the_engine_reads() {
+    let golden = read(&golden("sentencepiece.json"));
+    let list = |name: &str, entry: fn(&Value) -> Entry| {
+        Entry::Array(golden[name].as_array().unwrap().iter().map(entry).collect())
+    };
+    let metadata = [
+        ("tokenizer.ggml.model", Entry::String("llama".into())),
+        ("tokenizer.ggml.tokens", list("tokens", |token| Entry::String(token.as_str().unwrap().into()))),
+        ("tokenizer.ggml.scores", list("scores", |score| Entry::F32(score.as_f64().unwrap() as f32))),
+        ("tokenizer.ggml.token_type", list("kinds", |kind| Entry::I32(kind.as_i64().unwrap() as i32))),
+    ];
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("model.gguf");
+    let entries: Vec<(&str, &Entry)> = metadata.iter().map(|(key, entry)| (*key, entry)).collect();
+    gguf_file::write(&mut File::create(&path).unwrap(), &entries, &[]).unwrap();
+    let (_, metadata) = Weights::open_gguf(&path).unwrap();
+    let tokenizer = Tokenizer::from_gguf(&metadata).unwrap();
+    let template = ChatTemplate::new("{{ messages[0].content }}").unwrap();
+    let end = tokenizer.special("</s>").unwrap();
+    let reader = Reader { tokenizer: &tokenizer, template: &template, eos: &[end], longest: 64 };
+    let line = Line::Text { prompt: "The watch".into(), completion: " was sold".into() };
+    let Example { tokens, answer, .. } = reader.example(&line).unwrap();
+    let text = |text: &str| tokenizer.encode(text).unwrap();
+    assert_eq!(tokens, [text(" The watch"), text(" was sold"), vec![end]].concat());
+    assert_eq!(answer, text(" The watch").len()..tokens.len());
+}
+
 /// Eight examples with arbitrary answers.
 fn eight() -> Examples {
     let example = |n: u32| {
         let tokens: Vec<u32> = (0..16).map(|i| (n * 31 + i * 7 + n * i) % 250).collect();
-        Example { tokens, answer: 12..16, weight: 1.0 }
+        Example { tokens, answer: 12..16, forced: Vec::new(), weight: 1.0 }
     };
     let groups = (0..8).map(|at| at..at + 1).collect();
     Examples { examples: (0..8).map(example).collect(), groups, too_long: 0, digest: "eight".into() }

@@ -4,18 +4,18 @@
 //! with the mean reward of the agent (equation 7). A call that prepares a text is rewarded by the mean over its questions.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::{self, Write};
 use std::path::Path;
 
 use calls::{Agent, Finish, Message};
 use serde::Serialize;
 
-use super::folder::items;
 use super::item::Item;
 use super::lines;
 use super::plan::Plan;
+use super::reporting::scored;
 use super::tape::{CallRecord, Scope, TRANSCRIPT};
+use crate::run_folder::replace;
 use crate::score::Scorer;
 use crate::{Error, Result};
 
@@ -27,7 +27,9 @@ struct Rollout<'a> {
     prompt_text: &'a str,
     completion_ids: &'a [u32],
     completion_logprobs: &'a [f32],
+    completion_drawn: Option<&'a [bool]>,
     completion_end: Option<u32>,
+    temperature: Option<f32>,
     #[serde(rename = "role")]
     agent: Agent,
     step: &'a str,
@@ -79,60 +81,61 @@ pub struct RolloutCount {
 /// [`Error::NotOnTape`] if the run has not recorded the tokens of its calls; those of its files.
 pub fn write_rollouts(run: &Path, plan: &Plan, scorer: Scorer, file: &Path) -> Result<RolloutCount> {
     let records: Vec<CallRecord> = lines::read(&run.join(TRANSCRIPT))?;
-    let (_, items) = items(run)?;
+    let (_, items) = scored(run, plan)?;
     let items: BTreeMap<[&str; 4], &Item> = items.iter().map(|item| (key(item), item)).collect();
     let judges: BTreeSet<&str> = plan.scorers()?.iter().filter_map(|scorer| Some(scorer.judge()?.step())).collect();
-    let scored: Vec<(&CallRecord, Option<f64>)> = records
+    let rewarded: Vec<(&CallRecord, Option<f64>)> = records
         .iter()
         .filter(|record| !judges.contains(&*record.step))
         .map(|record| (record, answer_reward(&record.scope, &items, scorer)))
         .collect();
-    let means = agent_means(&scored);
-    let beside = file.with_extension("part");
-    let mut out = BufWriter::new(File::create(&beside).map_err(Error::writing(&beside))?);
-    let mut count = RolloutCount { written: 0, without_reward: 0 };
-    for (record, answer) in &scored {
-        let Some(answer) = answer else {
-            count.without_reward += 1;
-            continue;
-        };
-        let what = || Error::NotOnTape { what: format!("the tokens of step {}", record.step) };
-        let sampled = record.sampled.as_ref().ok_or_else(what)?;
-        let item = record.scope.question.as_deref().and_then(|question| items.get(&scope_key(&record.scope, question)));
-        let reward = reward(record, *answer);
-        let line = Rollout {
-            prompt: &sampled.messages,
-            completion: [Completion { role: "assistant", content: &record.output }],
-            prompt_text: &record.prompt,
-            completion_ids: &sampled.ids,
-            completion_logprobs: &sampled.logprobs,
-            completion_end: sampled.end,
-            agent: record.agent,
-            step: &record.step,
-            method: &record.scope.method,
-            model: &record.answered_by,
-            case: &record.scope.case,
-            question: record.scope.question.as_deref(),
-            finish: record.finish,
-            valid: !record.finish.is_cut(),
-            scorer: scorer.to_string(),
-            answer_reward: *answer,
-            reward,
-            advantage: reward - means[&agent_key(record)],
-            data_source: &plan.suite,
-            reward_model: RewardModel {
-                style: "rule",
-                ground_truth: item.map_or(&[], |item| item.question.golds.as_slice()),
-            },
-            extra_info: ExtraInfo { index: count.written },
-        };
-        let line = serde_json::to_string(&line).map_err(std::io::Error::from);
-        line.and_then(|line| writeln!(out, "{line}")).map_err(Error::writing(&beside))?;
-        count.written += 1;
-    }
-    let written = out.into_inner().map_err(std::io::IntoInnerError::into_error).and_then(|file| file.sync_all());
-    written.and_then(|()| std::fs::rename(&beside, file)).map_err(Error::writing(file))?;
-    Ok(count)
+    let means = agent_means(&rewarded);
+    replace(file, |out| {
+        let mut count = RolloutCount { written: 0, without_reward: 0 };
+        for (record, answer_reward) in &rewarded {
+            let Some(answer_reward) = *answer_reward else {
+                count.without_reward += 1;
+                continue;
+            };
+            let what = || Error::NotOnTape { what: format!("the tokens of step {}", record.step) };
+            let sampled = record.sampled.as_ref().ok_or_else(what)?;
+            let question = record.scope.question.as_deref();
+            let item = question.and_then(|question| items.get(&scope_key(&record.scope, question)));
+            let reward = reward(record, answer_reward);
+            let line = Rollout {
+                prompt: &sampled.messages,
+                completion: [Completion { role: "assistant", content: &record.output }],
+                prompt_text: &record.prompt,
+                completion_ids: &sampled.ids,
+                completion_logprobs: &sampled.logprobs,
+                completion_drawn: sampled.drawn.as_deref(),
+                completion_end: sampled.end,
+                temperature: sampled.temperature,
+                agent: record.agent,
+                step: &record.step,
+                method: &record.scope.method,
+                model: &record.answered_by,
+                case: &record.scope.case,
+                question,
+                finish: record.finish,
+                valid: !record.finish.is_cut(),
+                scorer: scorer.to_string(),
+                answer_reward,
+                reward,
+                advantage: reward - means[&agent_key(record)],
+                data_source: &plan.suite,
+                reward_model: RewardModel {
+                    style: "rule",
+                    ground_truth: item.map_or(&[], |item| item.question.golds.as_slice()),
+                },
+                extra_info: ExtraInfo { index: count.written },
+            };
+            let line = serde_json::to_string(&line).map_err(io::Error::from);
+            line.and_then(|line| writeln!(out, "{line}")).map_err(Error::writing(file))?;
+            count.written += 1;
+        }
+        Ok(count)
+    })
 }
 
 fn key(item: &Item) -> [&str; 4] {

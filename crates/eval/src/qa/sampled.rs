@@ -12,6 +12,12 @@ pub struct Sampled {
     pub ids: Vec<u32>,
     /// Their log-probabilities before temperature and mask.
     pub logprobs: Vec<f32>,
+    /// For each whether it was drawn from several tokens that were allowed. Runs of older versions do not have it.
+    #[serde(default)]
+    pub drawn: Option<Vec<bool>>,
+    /// The temperature of the call; 0 takes the most likely tokens. Runs of older versions do not have it.
+    #[serde(default)]
+    pub temperature: Option<f32>,
     /// The token that the model drew to end the reply.
     pub end: Option<u32>,
 }

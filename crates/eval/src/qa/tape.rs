@@ -4,8 +4,7 @@
 //! A reply is written to the tape before it is returned, so that a killed run resumes without repeating a call, and a run
 //! can be replayed without a model.
 
-use std::collections::{BTreeMap, HashMap};
-use std::fs::{File, OpenOptions};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -14,10 +13,10 @@ use calls::{Agent, Finish, Reply, Score, Scored, TokenLogprob, Usage};
 use memory::Profile;
 use serde::{Deserialize, Serialize};
 
-use super::lines;
+use super::lines::{self, Appender};
 use super::sampled::Sampled;
 use super::tape_key::short;
-use crate::{Error, Result, StepEndings};
+use crate::{Result, StepEndings};
 
 /// The scope of a call.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -67,19 +66,22 @@ pub struct LikelyToken {
     id: Option<u32>,
     bytes: Vec<u8>,
     logprob: f32,
+    /// Tapes of older versions do not have it; no method reads it.
+    #[serde(default)]
+    drawn: bool,
     top: Vec<(Vec<u8>, f32)>,
 }
 
 impl From<&TokenLogprob> for LikelyToken {
     fn from(token: &TokenLogprob) -> LikelyToken {
-        let TokenLogprob { id, bytes, logprob, top } = token.clone();
-        LikelyToken { id, bytes, logprob, top }
+        let TokenLogprob { id, bytes, logprob, drawn, top } = token.clone();
+        LikelyToken { id, bytes, logprob, drawn, top }
     }
 }
 
 impl From<LikelyToken> for TokenLogprob {
-    fn from(LikelyToken { id, bytes, logprob, top }: LikelyToken) -> TokenLogprob {
-        TokenLogprob { id, bytes, logprob, top }
+    fn from(LikelyToken { id, bytes, logprob, drawn, top }: LikelyToken) -> TokenLogprob {
+        TokenLogprob { id, bytes, logprob, drawn, top }
     }
 }
 
@@ -128,12 +130,12 @@ pub struct Tape {
 
 #[derive(Debug, Default)]
 struct State {
-    transcript: Option<File>,
-    tape: Option<File>,
+    transcript: Option<Appender>,
+    tape: Option<Appender>,
     replies: HashMap<String, Reply>,
     usage: HashMap<Scope, Usage>,
     endings: HashMap<Scope, StepEndings>,
-    instructions: std::collections::BTreeSet<(String, String)>,
+    instructions: BTreeSet<(String, String)>,
     machines: HashMap<String, Facts>,
     spans: HashMap<String, Vec<i64>>,
     counts: HashMap<String, usize>,
@@ -145,15 +147,12 @@ impl Tape {
     /// Opens the tape of a run folder for reading and appending.
     ///
     /// # Errors
-    /// [`Error::Record`] for an invalid line, unless it is the last one and was cut off by the end of its process.
+    /// [`crate::Error::Record`] for an invalid line, unless it is the last one and was cut off by the end of its
+    /// process.
     pub fn open(folder: &Path) -> Result<Tape> {
         let tape = Tape::read(folder)?;
-        let append = |name: &str| {
-            let path = folder.join(name);
-            OpenOptions::new().create(true).append(true).open(&path).map_err(Error::writing(&path))
-        };
-        tape.lock().transcript = Some(append(TRANSCRIPT)?);
-        tape.lock().tape = Some(append(TAPE)?);
+        tape.lock().transcript = Some(Appender::open(folder.join(TRANSCRIPT))?);
+        tape.lock().tape = Some(Appender::open(folder.join(TAPE))?);
         Ok(tape)
     }
 
@@ -223,7 +222,7 @@ impl Tape {
     pub(super) fn put_reply(&self, record: CallRecord) -> Result<()> {
         let mut state = self.lock();
         if let Some(file) = &mut state.transcript {
-            lines::append(file, &record)?;
+            file.append(&record)?;
         }
         state.learn(record);
         Ok(())
@@ -310,7 +309,7 @@ impl State {
     }
 
     fn write(&mut self, fact: &Fact) -> Result<()> {
-        self.tape.as_mut().map_or(Ok(()), |file| lines::append(file, fact))
+        self.tape.as_mut().map_or(Ok(()), |file| file.append(fact))
     }
 }
 
@@ -349,7 +348,6 @@ fn scores_of(bits: &[(u64, usize, Option<u64>)]) -> Vec<Score> {
 }
 
 fn from_bits(bits: &str) -> Vec<f32> {
-    let digits: Vec<char> = bits.chars().collect();
-    let number = |digits: &[char]| u32::from_str_radix(&digits.iter().collect::<String>(), 16).map(f32::from_bits);
-    digits.chunks_exact(8).filter_map(|digits| number(digits).ok()).collect()
+    let number = |digits: &[u8]| u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok().map(f32::from_bits);
+    bits.as_bytes().chunks_exact(8).filter_map(number).collect()
 }

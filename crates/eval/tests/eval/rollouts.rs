@@ -74,6 +74,8 @@ fn every_call_of_a_run_is_a_rollout_with_the_reward_of_its_answer() {
         let (ids, logprobs) = (&rollout["completion_ids"], &rollout["completion_logprobs"]);
         assert_eq!(ids.as_array().unwrap().len(), logprobs.as_array().unwrap().len());
         assert!(!ids.as_array().unwrap().is_empty());
+        let drawn: Vec<bool> = ids.as_array().unwrap().iter().map(|id| *id != 0).collect();
+        assert_eq!((&rollout["completion_drawn"], &rollout["temperature"]), (&json!(drawn), &json!(0.3)));
         assert!(rollout.get("completion_end").is_some_and(Value::is_null), "the double draws no end token");
     }
     assert_eq!(memorized, 3, "an abstract for each session");
@@ -96,6 +98,30 @@ fn a_reply_that_was_cut_has_no_reward() {
     assert!(cut.iter().any(|rollout| rollout["answer_reward"].as_f64().unwrap() > 0.0));
     assert!(whole.iter().all(|rollout| rollout["valid"] == true && rollout["reward"] == rollout["answer_reward"]));
     assert!(!whole.is_empty());
+}
+
+#[test]
+fn what_an_older_run_did_not_record_is_null() {
+    let files = Files::new(&[("locomo.json", TALKS)]);
+    let plan = recorded(&files);
+    let folder = QaFolder::create(&files.path("run"), &plan).unwrap();
+    run(&folder, &plan, &Rule::new(beach, usize::MAX)).unwrap();
+    let transcript = folder.path().join("transcript.jsonl");
+    let older = |line: &str| {
+        let mut record: Value = serde_json::from_str(line).unwrap();
+        if let Some(sampled) = record["sampled"].as_object_mut() {
+            assert!(sampled.remove("drawn").is_some() && sampled.remove("temperature").is_some());
+        }
+        record.to_string() + "\n"
+    };
+    let lines: String = fs::read_to_string(&transcript).unwrap().lines().map(older).collect();
+    fs::write(&transcript, lines).unwrap();
+    let file = files.path("rollouts.jsonl");
+    write_rollouts(folder.path(), &plan, Scorer::F1Gam, &file).unwrap();
+    let is_null = |rollout: &Value, field: &str| rollout.get(field).is_some_and(Value::is_null);
+    let rollouts = read(&file);
+    assert!(!rollouts.is_empty());
+    assert!(rollouts.iter().all(|rollout| is_null(rollout, "completion_drawn") && is_null(rollout, "temperature")));
 }
 
 #[test]

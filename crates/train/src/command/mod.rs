@@ -10,12 +10,13 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
-use models::LocalTime;
 use models::adapter::{Adapter, Projection};
+use models::{DecoderSpec, LocalTime};
 use portable::Arithmetic;
 use train::base::{Base, digest};
 use train::examples::Examples;
 use train::lessons::Lessons;
+use train::memory::{Plan, parameters};
 use train::optimiser::{Decay, Settings};
 use train::run::{Options, train};
 use train::{TrainError, state};
@@ -106,12 +107,21 @@ impl TrainArgs {
             kernels::pool::set_threads(threads);
         }
         let (targets, time) = (self.targets()?, state::time(&self.out)?);
-        let base = Base::load(&self.model, self.longest, self.precision.map(Precision::arithmetic))
-            .with_context(|| format!("cannot load {}", self.model.display()))?
-            .at(time);
+        let cannot = || format!("cannot load {}", self.model.display());
+        let checkpoint = Base::open(&self.model).with_context(cannot)?;
+        self.check_memory(&checkpoint.spec, &targets)?;
+        let arithmetic = self.precision.map(Precision::arithmetic);
+        let base = Base::of(checkpoint, self.longest, arithmetic).with_context(cannot)?.at(time);
         let start_from = |path: &PathBuf| base.start_from(path, self.rank, self.alpha, &targets);
         let start = self.start.as_ref().map(start_from).transpose()?;
         Ok(Loaded { base, start, time })
+    }
+
+    /// The weights alone may be more than the memory that the run may take: it is compared before they are loaded.
+    fn check_memory(&self, spec: &DecoderSpec, targets: &[Projection]) -> Result<(), TrainError> {
+        let (tokens, allowed) = (self.pass_tokens, self.memory << 20);
+        let needed = Plan::least(spec, parameters(spec, self.rank, targets), tokens);
+        if needed > allowed { Err(TrainError::Memory { tokens, needed, allowed }) } else { Ok(()) }
     }
 
     fn held_out(&self, base: &Base) -> Result<Option<Examples>, TrainError> {

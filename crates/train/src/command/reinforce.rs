@@ -39,8 +39,10 @@ pub(crate) struct ReinforceArgs {
     /// Tokens of a sampled reply at most.
     #[arg(long, default_value_t = 32)]
     reply_tokens: usize,
-    #[arg(long, default_value_t = 1.0)]
-    temperature: f32,
+    /// Temperature at which replies are drawn and scored; calls of --rollouts at another one are left out, and counted
+    /// [default: 1; with --rollouts 0.3, as `memlocal-bench qa` draws them].
+    #[arg(long)]
+    temperature: Option<f32>,
     /// Weight of the divergence from the adapter that training starts from.
     #[arg(long, default_value_t = 0.02)]
     kl: f32,
@@ -58,7 +60,10 @@ pub(crate) struct ReinforceArgs {
 }
 
 pub(crate) fn reinforce(args: &ReinforceArgs) -> anyhow::Result<()> {
-    let loaded = args.training.load()?;
+    let temperature = args.temperature();
+    anyhow::ensure!(temperature > 0.0 && args.reply_tokens > 0, "temperature and tokens of a reply are above 0");
+    let mut loaded = args.training.load()?;
+    loaded.base = loaded.base.at_temperature(temperature)?;
     match &args.data {
         Some(path) => by_samples(args, &loaded, path),
         None => by_rollouts(args, &loaded),
@@ -76,8 +81,7 @@ fn by_samples(args: &ReinforceArgs, loaded: &Loaded, data: &Path) -> anyhow::Res
         tasks.too_long,
         reader.longest
     );
-    let (temperature, reply_tokens) = (args.temperature, args.reply_tokens);
-    anyhow::ensure!(temperature > 0.0 && reply_tokens > 0, "temperature and tokens of a reply are above 0");
+    let (temperature, reply_tokens) = (args.temperature(), args.reply_tokens);
     let (model, time) = (args.training.model.clone(), loaded.time);
     let mut sampler = EngineSampler { model, temperature, reply_tokens, time };
     let batch = args.batch as usize;
@@ -85,7 +89,7 @@ fn by_samples(args: &ReinforceArgs, loaded: &Loaded, data: &Path) -> anyhow::Res
     let mut lessons = Reinforcement {
         tasks: &tasks,
         sampler: &mut sampler,
-        sampling: format!("temperature {temperature}"),
+        sampling: args.sampling(),
         batch,
         samples: args.samples as usize,
         reply_tokens,
@@ -100,18 +104,18 @@ fn by_samples(args: &ReinforceArgs, loaded: &Loaded, data: &Path) -> anyhow::Res
 fn by_rollouts(args: &ReinforceArgs, loaded: &Loaded) -> anyhow::Result<()> {
     let named = |name: &String| Agent::ALL.into_iter().find(|agent| agent.to_string() == *name);
     let agent = args.agent.as_ref().and_then(named).context("rollouts need --agent")?;
-    let rollouts = loaded.base.reader().rollouts(&args.rollouts, agent)?;
+    let rollouts = loaded.base.reader().rollouts(&args.rollouts, agent, args.temperature())?;
     println!(
-        "{} calls of the {agent} with mean reward {:.3}; {} left out as equally rewarded or empty, {} as too long",
+        "{} calls of the {agent} with mean reward {:.3}; left out: {}",
         rollouts.examples.len(),
         rollouts.reward,
-        rollouts.equal,
-        rollouts.too_long
+        rollouts.left_out
     );
     let batch = args.batch as usize;
     let steps = args.steps.unwrap_or(rollouts.examples.len().div_ceil(batch));
     let mut lessons = Offline {
         rollouts: &rollouts,
+        sampling: args.sampling(),
         batch,
         pass_tokens: args.training.pass_tokens,
         policy: args.policy(),
@@ -122,6 +126,14 @@ fn by_rollouts(args: &ReinforceArgs, loaded: &Loaded) -> anyhow::Result<()> {
 }
 
 impl ReinforceArgs {
+    fn temperature(&self) -> f32 {
+        self.temperature.unwrap_or(if self.data.is_some() { 1.0 } else { 0.3 })
+    }
+
+    fn sampling(&self) -> String {
+        format!("temperature {}", self.temperature())
+    }
+
     fn policy(&self) -> Policy {
         Policy { clip: self.ratio_clip, kl: self.kl }
     }
