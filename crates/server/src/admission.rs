@@ -1,8 +1,9 @@
-//! Admission control: bounds the requests that use models concurrently, and refuses further ones at once.
+//! Admission control: bounds the concurrent requests that use models or read a graph, and refuses further ones at once.
 
 use std::sync::Arc;
 
-use axum::extract::{FromRequest, Request};
+use axum::extract::{FromRequest, FromRequestParts, Request};
+use axum::http::request::Parts;
 pub(crate) use calls::Permit;
 use calls::{Permits, TenantId};
 use serde::de::DeserializeOwned;
@@ -10,6 +11,7 @@ use serde::de::DeserializeOwned;
 use crate::app::App;
 use crate::body::Body;
 use crate::error::{Result, ServerError};
+use crate::guard::check_rate;
 use crate::tenant::Tenant;
 
 /// Bounds concurrent requests. Permits are held until the response has been sent.
@@ -40,5 +42,18 @@ impl<T: DeserializeOwned> FromRequest<App> for AdmittedJson<T> {
         let tenant = request.extensions().get::<Arc<Tenant>>().ok_or(ServerError::NoKey)?.id;
         let Body(body) = Body::from_request(request, app).await?;
         Ok(AdmittedJson(body, app.admission.acquire(tenant)?))
+    }
+}
+
+/// A permit for heavy work that is requested without a body. It counts against the rate, as every POST request does.
+pub(crate) struct Admitted(pub Permit);
+
+impl FromRequestParts<App> for Admitted {
+    type Rejection = ServerError;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self> {
+        let tenant = parts.extensions.get::<Arc<Tenant>>().ok_or(ServerError::NoKey)?;
+        check_rate(app, tenant.name.clone(), &parts.extensions)?;
+        Ok(Admitted(app.admission.acquire(tenant.id)?))
     }
 }

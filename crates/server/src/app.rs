@@ -26,13 +26,18 @@ use crate::tenant::Tenants;
 pub(crate) use crate::fresh::{fresh_id, random, since_1970};
 
 tokio::task_local! {
-    /// The priority of all calls of a task, instead of their own.
+    /// The priority of all calls of a task that answers a batch, instead of their own.
     pub(crate) static PRIORITY: Priority;
 }
 
 /// The priority of the calls of this task that have no other.
 pub(crate) fn priority() -> Priority {
     PRIORITY.try_with(|priority| *priority).unwrap_or(Priority::Interactive)
+}
+
+/// Whether this task answers a request of a batch.
+pub(crate) fn is_of_batch() -> bool {
+    PRIORITY.try_with(|_| ()).is_ok()
 }
 
 /// A handle to the shared state.
@@ -286,15 +291,23 @@ impl Shared {
 
     /// Runs a tenant's call.
     pub async fn call(&self, tenant: TenantId, call: Call) -> Result<Reply> {
-        self.call_in_order(tenant, call, &Mutex::new(())).await
+        self.call_in_order(tenant, || call, &Mutex::new(())).await
     }
 
-    /// Runs one of several calls; they are submitted one after the other, in the order of these requests.
-    pub async fn call_in_order(&self, tenant: TenantId, call: Call, order: &Mutex<()>) -> Result<Reply> {
-        let priority = PRIORITY.try_with(|priority| *priority).unwrap_or(call.priority);
-        let (caller, call) = (Arc::clone(&self.caller), Call { tenant, priority, ..call });
+    /// Runs one of several calls; they are made and submitted one after the other, in the order of these requests. So a
+    /// prompt that is refused has one copy, whatever the number of calls.
+    pub async fn call_in_order(
+        &self,
+        tenant: TenantId,
+        call: impl FnOnce() -> Call + Send,
+        order: &Mutex<()>,
+    ) -> Result<Reply> {
+        let caller = Arc::clone(&self.caller);
         let submitted = {
             let _order = order.lock().await;
+            let call = call();
+            let priority = PRIORITY.try_with(|priority| *priority).unwrap_or(call.priority);
+            let call = Call { tenant, priority, ..call };
             start_blocking(async move { caller.call(call).await }).await?
         };
         Ok(submitted.await?)
@@ -329,5 +342,33 @@ impl Shared {
     pub async fn with_deadline<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
         let deadline = self.config.deadline;
         timeout(deadline, work).await.map_err(|_| ServerError::DeadlineExceeded(deadline))?
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::Ordering;
+
+    use calls::{Prompt, Scripted, ScriptedEmbedder};
+    use futures_util::poll;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_call_is_made_when_it_is_its_turn() {
+        let folder = tempfile::tempdir().expect("the system has a folder for temporary files");
+        let caller = Arc::new(Scripted::new(100).answer("chat", "Yes."));
+        let app = Shared::new(caller, Arc::new(ScriptedEmbedder), Config::new(folder.path()));
+        let (order, made) = (Mutex::new(()), AtomicBool::new(false));
+        let before = order.lock().await;
+        let call = || {
+            made.store(true, Ordering::SeqCst);
+            Call::new(Agent::Responder, "chat", Prompt::new(), 5)
+        };
+        let mut waiting = Box::pin(app.call_in_order(TenantId::LOCAL, call, &order));
+        assert!(poll!(waiting.as_mut()).is_pending() && !made.load(Ordering::SeqCst));
+        drop(before);
+        assert_eq!(waiting.await.expect("it is answered").text, "Yes.");
+        assert!(made.load(Ordering::SeqCst));
     }
 }

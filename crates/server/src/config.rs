@@ -52,9 +52,9 @@ pub struct Config {
     pub max_upload_bytes: usize,
     /// Maximum concurrent file uploads.
     pub max_uploads: usize,
-    /// Rate limit in POST requests per minute, per key, or per address if no keys are required.
+    /// Rate limit in POST requests and graphs per minute, per key, or per address if no keys are required.
     pub rate: Option<NonZeroU32>,
-    /// Maximum concurrent requests that use models, including those waiting in the engine.
+    /// Maximum concurrent requests that use models or read a graph, including those waiting in the engine.
     pub max_requests: usize,
     /// Deadline of a request.
     pub deadline: Duration,

@@ -279,10 +279,19 @@ impl ServerError {
     }
 
     /// Message and hint for clients of Ollama's API.
-    fn ollama_text(&self) -> String {
+    pub(crate) fn ollama_text(&self) -> String {
         match self {
             Self::UnknownModel(name) => format!("model '{name}' not found"),
             error => error.text(),
+        }
+    }
+
+    /// Writes a failure of the server to the log, with its cause: the client receives the message.
+    pub(crate) fn log(&self) {
+        let (status, code) = self.status();
+        if status.is_server_error() {
+            let cause = std::error::Error::source(self).map(ToString::to_string).unwrap_or_default();
+            tracing::error!(code, error = %self, cause, "a request failed");
         }
     }
 
@@ -329,12 +338,8 @@ pub(crate) struct ErrorText(pub String);
 
 impl IntoResponse for ServerError {
     fn into_response(self) -> Response {
-        let (status, code) = self.status();
-        if status.is_server_error() {
-            // The client receives the message; the log also has the cause.
-            let cause = std::error::Error::source(&self).map(ToString::to_string).unwrap_or_default();
-            tracing::error!(code, error = %self, cause, "a request failed");
-        }
+        self.log();
+        let (status, _) = self.status();
         let mut response = (status, Json(self.body())).into_response();
         match status {
             StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => {
@@ -355,7 +360,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_full_or_protected_disk_is_told_from_other_failures() {
+    fn a_full_or_protected_disk_has_a_status_of_its_own() {
         for (kind, status, hint) in [
             (ErrorKind::StorageFull, 507, Some("free some space; nothing was lost")),
             (
@@ -371,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_permission_is_told_from_a_missing_key() {
+    fn a_missing_permission_is_403_and_a_missing_key_401() {
         let kind = |error: ServerError| (error.status().0.as_u16(), error.body()["error"]["type"].clone());
         let (model, origin) = ("small".to_owned(), "http://elsewhere".to_owned());
         for error in [
@@ -386,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn what_passes_by_itself_is_no_internal_error() {
+    fn temporary_failures_are_no_internal_errors() {
         let locked = store::Error::Locked { path: "corpus.db".into(), source: "database is locked".into() };
         let thread = ServerError::Thread(std::io::Error::from(ErrorKind::WouldBlock));
         for (error, status) in [(ServerError::Store(locked), 409), (thread, 503)] {

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::http::{Extensions, HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use calls::TenantId;
@@ -176,7 +176,9 @@ pub(crate) async fn authenticate(State(app): State<App>, mut request: Request, n
     match tenant(&app, request.headers()) {
         Ok((name, tenant)) => {
             let id = tenant.id;
-            let mut response = match check_rate(&app, name, &request) {
+            let is_counted = request.method() == Method::POST;
+            let counted = if is_counted { check_rate(&app, name, request.extensions()) } else { Ok(()) };
+            let mut response = match counted {
                 Ok(()) => {
                     request.extensions_mut().insert(tenant);
                     next.run(request).await
@@ -192,9 +194,9 @@ pub(crate) async fn authenticate(State(app): State<App>, mut request: Request, n
 }
 
 /// Applies the rate limit to a key, or to an address if no keys are required.
-fn check_rate(app: &App, holder: Option<String>, request: &Request) -> Result<()> {
-    let Some(rate) = app.rate.as_ref().filter(|_| request.method() == Method::POST) else { return Ok(()) };
-    let address = || request.extensions().get::<Peer>().map_or_else(String::new, |peer| peer.0.to_string());
+pub(crate) fn check_rate(app: &App, holder: Option<String>, extensions: &Extensions) -> Result<()> {
+    let Some(rate) = &app.rate else { return Ok(()) };
+    let address = || extensions.get::<Peer>().map_or_else(String::new, |peer| peer.0.to_string());
     rate.take(holder.unwrap_or_else(address), Instant::now())
 }
 

@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_oldest_sample_makes_room() {
+    fn a_full_history_drops_its_oldest_sample() {
         let history = History::default();
         for steps in 0..=MAX_SAMPLES as u64 {
             history.push(vec![ModelState { steps, ..ModelState::default() }]);

@@ -58,7 +58,6 @@ mod uploads;
 mod warnings;
 
 pub use config::{Config, LoadModels};
-pub use corpora::MIN_EVIDENCE_TOKENS;
 pub use error::{Result, ServerError};
 pub use forget::Forget;
 pub use keys::{Keys, KeysError, KeysFile};

@@ -148,10 +148,43 @@ fn pieces(receiver: Receiver<Piece>, framing: Framing) -> impl futures_util::Str
 }
 
 fn to_bytes(piece: Piece, framing: Framing) -> Option<Bytes> {
-    match (piece, framing) {
-        (Piece::Bytes(bytes), _) => Some(bytes),
-        (Piece::Failed(error), Framing::Events) => Some(format!("event: error\ndata: {}\n\n", error.body()).into()),
-        (Piece::Failed(error), Framing::Lines) => Some(format!("{}\n", json!({ "error": error.to_string() })).into()),
-        (Piece::End, _) => None,
+    let error = match piece {
+        Piece::Bytes(bytes) => return Some(bytes),
+        Piece::End => return None,
+        Piece::Failed(error) => error,
+    };
+    error.log();
+    let text = match framing {
+        Framing::Events => format!("event: error\ndata: {}\n\n", error.body()),
+        Framing::Lines => format!("{}\n", json!({ "error": error.ollama_text() })),
+    };
+    Some(text.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, File};
+
+    use super::*;
+
+    #[test]
+    fn a_failure_in_the_middle_of_a_stream_is_logged_and_has_its_hint() {
+        let folder = tempfile::tempdir().expect("the system has a folder for temporary files");
+        let log = folder.path().join("log");
+        let lines = Arc::new(File::create(&log).expect("a file"));
+        let logger = tracing_subscriber::fmt().with_ansi(false).with_writer(lines).finish();
+        let failed = |framing| {
+            let error = ServerError::DeadlineExceeded(Duration::from_secs(9));
+            let bytes = to_bytes(Piece::Failed(error), framing).expect("a failure is sent");
+            String::from_utf8(bytes.to_vec()).expect("a text")
+        };
+        let [event, line] = tracing::subscriber::with_default(logger, || [Framing::Events, Framing::Lines].map(failed));
+        assert!(event.starts_with("event: error\ndata: ") && event.contains("longer --deadline"), "{event}");
+        assert!(line.contains("was cancelled\\nhint: start the server with a longer --deadline"), "{line}");
+        let said = fs::read_to_string(&log).expect("it is there");
+        assert_eq!(
+            said.lines().filter(|line| line.contains("ERROR") && line.contains("took longer than 9 s")).count(),
+            2
+        );
     }
 }

@@ -49,6 +49,8 @@ pub(crate) struct Tenant {
     pub files: Files,
     pub batches: Batches,
     pub uploads: Uploads,
+    /// Held while files are added to a corpus, so that no two of them get one name.
+    pub attaching: tokio::sync::Mutex<()>,
     /// One job changes a corpus at a time. Readers need no lock: the store gives them a snapshot.
     locks: Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>,
 }
@@ -159,6 +161,7 @@ impl Tenant {
             forget,
             files,
             batches: Batches::new(folder),
+            attaching: tokio::sync::Mutex::default(),
             locks: Mutex::default(),
         })
     }

@@ -31,7 +31,7 @@ struct Found {
 }
 
 /// Fields of other servers and versions that change what is answered: a request with one is refused by its name.
-const REFUSED: [&str; 20] = [
+const REFUSED: [&str; 23] = [
     "audio",
     "chat_template",
     "context",
@@ -46,6 +46,9 @@ const REFUSED: [&str; 20] = [
     "ignore_eos",
     "json_schema",
     "min_tokens",
+    "partial",
+    "prefix",
+    "prompt",
     "prompt_embeds",
     "structured_outputs",
     "suffix",
@@ -93,14 +96,7 @@ impl Warnings {
     pub fn read<T: DeserializeOwned>(&self, mut value: Value, place: &str) -> Result<T> {
         if let (Value::Object(fields), Some(known)) = (&mut value, field_names::<T>()) {
             fields.retain(|_, value| !value.is_null());
-            let unknown = fields.iter().filter(|(name, _)| !known.contains(&name.as_str()));
-            for (name, _) in unknown.filter(|(_, value)| !is_off(value)) {
-                if REFUSED.contains(&name.as_str()) {
-                    let name = format!("{place}{name}");
-                    return Err(ServerError::invalid(format!("`{name}` is not supported here"), &name));
-                }
-                self.0.lock().unwrap_or_else(PoisonError::into_inner).ignored.push(format!("{place}{name}"));
-            }
+            self.ignore(fields.iter().filter(|(name, _)| !known.contains(&name.as_str())), place)?;
             fields.retain(|name, _| known.contains(&name.as_str()));
         }
         read(value).map_err(|error| match error {
@@ -111,6 +107,21 @@ impl Warnings {
             }
             error => error,
         })
+    }
+
+    /// Notes unknown fields, which are ignored, unless they are off. `place` comes before their names.
+    ///
+    /// # Errors
+    /// [`ServerError::Invalid`] with a field that changes what is answered.
+    pub fn ignore<'a>(&self, unknown: impl IntoIterator<Item = (&'a String, &'a Value)>, place: &str) -> Result<()> {
+        for (name, _) in unknown.into_iter().filter(|(_, value)| !is_off(value)) {
+            let place = format!("{place}{name}");
+            if REFUSED.contains(&name.as_str()) {
+                return Err(ServerError::invalid(format!("`{place}` is not supported here"), &place));
+            }
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).ignored.push(place);
+        }
+        Ok(())
     }
 
     /// `299 memlocal "ignored fields: a, b; ..."`, 299 being the code of persistent warnings.

@@ -242,6 +242,7 @@ fn errors_have_anthropics_form() {
         "there is no tool `time`",
     );
     refused(json!({ "stop_sequences": [""] }), "must not be empty");
+    refused(json!({ "stop_sequences": vec!["a"; 65] }), "has 65 strings; at most 64 are allowed");
     check(&host.post(PATH, &hello(json!({ "model": "claude" }))), 404, "not_found_error", "`claude` does not exist");
     for stream in [false, true] {
         let long = json!({ "stream": stream, "messages": [{ "role": "user", "content": "word ".repeat(CONTEXT_TOKENS * 3) }] });

@@ -4,7 +4,7 @@ use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use calls::{Caller, Scripted};
+use calls::{CallError, Caller, Scripted};
 use serde_json::{Value, json};
 use test_support::double::Double;
 use tokio::sync::Semaphore;
@@ -93,7 +93,7 @@ fn replied(host: &Host, batch: &Value) -> Vec<String> {
 }
 
 #[test]
-fn a_batch_goes_on_after_a_restart_without_what_was_answered() {
+fn a_batch_resumes_after_a_restart_with_the_requests_that_have_no_reply() {
     let host = Gate::new(2).host();
     let path = begin(&host, 6);
     eventually("two are answered", || host.get(&path).json()["request_counts"]["completed"] == 2);
@@ -127,6 +127,56 @@ fn a_cancelled_batch_keeps_the_replies_that_are_finished() {
     assert_eq!(batch["request_counts"], json!({ "total": 6, "completed": 4, "failed": 0 }));
     assert_eq!(replied(&host, &batch).len(), 4);
     assert_eq!(gate.begun.load(Ordering::SeqCst), 4, "no further one is asked");
+}
+
+#[test]
+fn a_batch_that_waits_for_its_turn_is_cancelled_at_once() {
+    let (gate, host, first) = half_begun();
+    let second = begin(&host, 2);
+    assert_eq!(host.post(&format!("{second}/cancel"), &json!({})).json()["status"], "cancelled");
+    let third = begin(&host, 1);
+    gate.permits.add_permits(7);
+    for path in [first, third] {
+        eventually("it ends", || host.get(&path).json()["status"] == "completed");
+    }
+    assert_eq!(host.get(&second).json()["status"], "cancelled");
+    assert_eq!(gate.begun.load(Ordering::SeqCst), 7, "nothing of the second is asked");
+}
+
+#[test]
+fn a_batch_that_waits_for_a_busy_endpoint_can_be_cancelled() {
+    let busy = CallError::Busy { endpoint: "http://elsewhere".into(), pause_seconds: 3600 };
+    let caller = Arc::new(Scripted::new(CONTEXT_TOKENS).fail("chat", busy));
+    let host = Host::with(caller.clone(), |_| {});
+    let path = begin(&host, 1);
+    eventually("it is refused", || caller.seen().len() == 1);
+    assert_eq!(host.post(&format!("{path}/cancel"), &json!({})).json()["status"], "cancelling");
+    eventually("it ends", || host.get(&path).json()["status"] == "cancelled");
+    assert_eq!(caller.seen().len(), 1, "it is sent again after an hour");
+    assert_eq!(host.get(&path).json()["request_counts"], json!({ "total": 1, "completed": 0, "failed": 0 }));
+}
+
+#[test]
+fn responses_of_a_batch_are_kept_on_request_only() {
+    let host = Host::new(Scripted::new(CONTEXT_TOKENS).answer("response", "Yes."));
+    let line =
+        |body: Value| json!({ "custom_id": body["input"], "url": "/v1/responses", "body": body }).to_string() + "\n";
+    let input = line(json!({ "model": "scripted", "input": "One?" }))
+        + &line(json!({ "model": "scripted", "input": "Two?", "store": true }));
+    let file = id(&upload(&host, "in.jsonl", "batch", &input).json());
+    let asked = json!({ "input_file_id": file, "endpoint": "/v1/responses" });
+    let path = format!("/v1/batches/{}", id(&host.post("/v1/batches", &asked).json()));
+    eventually("it ends", || host.get(&path).json()["status"] == "completed");
+    let file = host.get(&path).json()["output_file_id"].as_str().expect("a file").to_owned();
+    let text = host.get(&format!("/v1/files/{file}/content")).text;
+    let mut kept: Vec<(String, u16)> = Vec::new();
+    for line in text.lines() {
+        let reply: Value = serde_json::from_str(line).expect("a line is JSON");
+        let response = format!("/v1/responses/{}", id(&reply["response"]["body"]));
+        kept.push((reply["custom_id"].as_str().expect("an id").to_owned(), host.get(&response).status));
+    }
+    kept.sort_unstable();
+    assert_eq!(kept, [("One?".to_owned(), 404), ("Two?".to_owned(), 200)]);
 }
 
 #[test]

@@ -166,6 +166,33 @@ fn variables_reach_the_template() {
 }
 
 #[test]
+fn unknown_fields_of_messages_and_tools_are_named_in_a_warning() {
+    let caller = Arc::new(says("Yes."));
+    let host = Host::with(caller.clone(), |_| {});
+    let mark = json!({ "type": "ephemeral" });
+    let messages = json!([
+        { "role": "user", "content": [{ "type": "text", "text": "One?", "cache_control": mark }] },
+        { "role": "assistant", "content": "One.", "provider_specific_fields": null, "thinking_blocks": [mark] },
+        { "role": "user", "content": "Two?" },
+    ]);
+    let tools = json!([{ "type": "function", "function": { "name": "look", "eager": true }, "cache_control": mark }]);
+    let answer = host.post("/v1/chat/completions", &with(json!({ "messages": messages, "tools": tools })));
+    assert_eq!(
+        (answer.status, answer.warning()),
+        (
+            200,
+            "ignored fields: tools[0].cache_control, tools[0].function.eager, messages[0].content[0].cache_control, \
+             messages[1].thinking_blocks"
+        )
+    );
+    let prompt = caller.seen().remove(0).prompt;
+    assert_eq!((prompt.messages()[0].content.as_str(), prompt.tools()[0].name.as_str()), ("One?", "look"));
+    let begun = json!([{ "role": "user", "content": "One?" }, { "role": "assistant", "content": "O", "prefix": true }]);
+    let refused = host.post("/v1/chat/completions", &with(json!({ "messages": begun })));
+    assert_eq!(refused.refused(400, "invalid_value"), "`messages[1].prefix` is not supported here");
+}
+
+#[test]
 fn unsupported_fields_are_refused() {
     let host = Host::new(says("Yes."));
     let check = |more: Value, param: &str, says: &str| {

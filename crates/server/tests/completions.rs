@@ -42,6 +42,17 @@ fn prompts_and_choices_are_numbered_consecutively() {
 }
 
 #[test]
+fn best_of_may_equal_the_number_of_choices() {
+    let host = Host::new(script());
+    for n in [1, 2] {
+        let body = json!({ "model": "scripted", "prompt": "One", "n": n, "best_of": n });
+        let answer = host.post("/v1/completions", &body);
+        assert_eq!(answer.status, 200, "{}", answer.text);
+        assert_eq!(answer.json()["choices"].as_array().map(Vec::len), Some(n));
+    }
+}
+
+#[test]
 fn a_suffix_is_what_is_behind_the_place_to_fill() {
     let caller = Arc::new(script());
     let host = Host::with(Arc::clone(&caller) as Arc<dyn Caller>, |_| {});
@@ -72,7 +83,10 @@ fn unsupported_fields_are_refused() {
     check(json!({ "prompt": [1, 2] }), "prompt");
     check(json!({ "echo": true, "logprobs": 1 }), "echo");
     check(json!({ "best_of": 3 }), "best_of");
+    check(json!({ "best_of": 3, "n": 2 }), "best_of");
+    check(json!({ "best_of": 0, "n": 0 }), "n");
     check(json!({ "logprobs": 9 }), "logprobs");
+    check(json!({ "stream_options": { "include_usage": true } }), "stream_options");
     check(json!({ "structured_outputs": { "regex": "a" } }), "structured_outputs");
 }
 

@@ -144,6 +144,8 @@ fn a_streamed_chat_has_its_steps_as_reasoning() {
     };
     assert!(deltas("reasoning_content").len() > 1, "{events:?}");
     assert_eq!(deltas("content"), [&json!(told(&host))]);
+    assert_eq!(deltas("role"), [&json!("assistant")], "clients join the texts of deltas");
+    assert!(events[0]["choices"][0]["delta"].get("role").is_some(), "{}", events[0]);
     assert_eq!(deltas("annotations")[0][0]["url_citation"]["title"], "wall.txt");
     let [.., end, usage] = &events[..] else { panic!("{events:?}") };
     assert_eq!(end["choices"][0]["finish_reason"], "stop");
@@ -211,7 +213,7 @@ fn a_question_behind_attached_texts_is_asked_of_the_corpus() {
 }
 
 #[test]
-fn what_an_answer_from_memory_cannot_have_is_refused_or_named() {
+fn fields_that_answers_from_a_corpus_cannot_honour_are_refused_or_named() {
     let (host, _) = host();
     let refused = |more: Value, param: &str| {
         let answer = chat(&host, "pell", more);
@@ -387,7 +389,7 @@ fn a_key_sees_its_own_corpora_only() {
     for path in ["/v1/chat/completions", "/api/chat", "/v1/messages"] {
         assert_eq!([&ann, &bob].map(|key| send("POST", path, key, body.clone()).status), [409, 404], "{path}");
     }
-    let body = json!({ "model": "diary", "input": "a", "prompt": "a" });
+    let body = json!({ "model": "diary", "input": "a" });
     assert_eq!(send("POST", "/v1/responses", &bob, body).status, 404);
     assert_eq!(send("POST", "/api/show", &bob, json!({ "model": "diary" })).status, 404);
 

@@ -1,6 +1,8 @@
 //! Files, vector stores and the search over them.
 
+use std::fs::File;
 use std::sync::Arc;
+use std::thread;
 
 use calls::Scripted;
 use serde_json::{Value, json};
@@ -115,6 +117,142 @@ fn all_conversations_of_a_file_are_deleted_with_it() {
     assert_eq!(host.delete(&place).json()["deleted"], true);
     assert_eq!(documents().as_array().map(Vec::len), Some(1), "another file whose name has a # stays");
     host.get(&place).refused(404, "not_found");
+}
+
+#[test]
+fn what_is_found_in_an_export_is_of_its_file() {
+    let host = Host::new(Scripted::new(CONTEXT_TOKENS));
+    let turn = |role: &str, text: &str| json!({ "role": role, "content": text });
+    let chat = json!({ "messages": [turn("user", "Did the wall break?"), turn("assistant", "Yes.")] });
+    let file = id(&upload(&host, "chats.jsonl", "assistants", &format!("{chat}\n{chat}\n")).json());
+    let store =
+        format!("/v1/vector_stores/{}", id(&host.post("/v1/vector_stores", &json!({ "file_ids": [file] })).json()));
+    let place = format!("{store}/files/{file}");
+    eventually("it is ingested", || host.get(&place).json()["status"] == "completed");
+    let changed = host.post(&place, &json!({ "attributes": { "year": 1921 } }));
+    assert_eq!(changed.status, 200, "{}", changed.text);
+    let found = host.post(&format!("{store}/search"), &json!({ "query": "wall" })).json();
+    let first = &found["data"][0];
+    assert_eq!((&first["file_id"], &first["attributes"]), (&json!(file), &json!({ "year": 1921 })), "{found}");
+    let content = host.get(&format!("{place}/content")).json();
+    let texts = content["data"].as_array().unwrap_or_else(|| panic!("{content}"));
+    assert!(
+        texts.len() == 2 && texts.iter().all(|part| part["text"].as_str().is_some_and(|text| text.contains("wall")))
+    );
+}
+
+#[test]
+fn attributes_are_checked_wherever_they_are_set() {
+    let host = Host::new(Scripted::new(CONTEXT_TOKENS));
+    let file = id(&upload(&host, "wall.txt", "assistants", "The wall broke.").json());
+    let path = format!("/v1/vector_stores/{}", id(&host.post("/v1/vector_stores", &json!({})).json()));
+    let (files, batches) = (format!("{path}/files"), format!("{path}/file_batches"));
+    let (good, bad) = (json!({ "year": 1921 }), json!({ "years": [1921] }));
+    let refused = |path: &str, body: Value| {
+        let answer = host.post(path, &body);
+        answer.refused(400, "invalid_value");
+        assert_eq!(answer.json()["error"]["param"], "attributes", "{}", answer.text);
+    };
+    refused(&files, json!({ "file_id": file, "attributes": bad }));
+    refused(&batches, json!({ "file_ids": [file], "attributes": bad }));
+    refused(&batches, json!({ "files": [{ "file_id": file, "attributes": bad }] }));
+    assert_eq!(host.get(&files).json()["data"], json!([]));
+    let added = host.post(&files, &json!({ "file_id": file, "attributes": good })).json();
+    assert_eq!(added["attributes"], good);
+    let place = format!("{files}/{file}");
+    refused(&place, json!({ "attributes": bad }));
+    assert_eq!(host.get(&place).json()["attributes"], good);
+}
+
+#[test]
+fn files_of_one_name_that_are_added_at_once_become_documents_of_their_own() {
+    let host = Host::new(Scripted::new(CONTEXT_TOKENS));
+    let store = id(&host.post("/v1/vector_stores", &json!({})).json());
+    let new = |number: usize| id(&upload(&host, "wall.txt", "assistants", &format!("Wall {number} broke.")).json());
+    let files: Vec<String> = (0..8).map(new).collect();
+    let path = format!("/v1/vector_stores/{store}/files");
+    thread::scope(|scope| {
+        for file in &files {
+            let (host, path) = (&host, &path);
+            scope.spawn(move || assert_eq!(host.post(path, &json!({ "file_id": file })).status, 200));
+        }
+    });
+    for file in &files {
+        eventually("it is ingested", || host.get(&format!("{path}/{file}")).json()["status"] == "completed");
+    }
+    let documents = host.get(&format!("/v1/corpora/{store}/documents")).json();
+    assert_eq!(documents["documents"].as_array().map(Vec::len), Some(8), "{documents}");
+}
+
+#[test]
+fn a_file_that_is_named_twice_makes_no_vector_store() {
+    let host = Host::new(Scripted::new(CONTEXT_TOKENS));
+    let file = id(&upload(&host, "wall.txt", "assistants", "The wall broke.").json());
+    host.post("/v1/vector_stores", &json!({ "file_ids": [file, file] })).refused(400, "invalid_value");
+    assert_eq!(host.get("/v1/vector_stores").json()["data"], json!([]));
+}
+
+#[test]
+fn new_metadata_leaves_the_age_of_a_corpus() {
+    let host = Host::new(Scripted::new(CONTEXT_TOKENS));
+    host.corpus("pell", &[("wall.txt", "The wall broke.")]);
+    let created = host.get("/v1/vector_stores/pell").json()["created_at"].take();
+    assert!(created.as_u64() > Some(0), "{created}");
+    let changed = host.post("/v1/vector_stores/pell", &json!({ "metadata": { "a": "b" } })).json();
+    assert_eq!((&changed["created_at"], &changed["metadata"]), (&created, &json!({ "a": "b" })));
+}
+
+#[test]
+fn vector_stores_are_listed_while_texts_are_removed_from_one() {
+    let host = Host::new(Scripted::new(CONTEXT_TOKENS));
+    host.corpus("pell", &[("wall.txt", "The wall broke.")]);
+    host.corpus("tern", &[("lamp.txt", "The lamp was out.")]);
+    // As a removal does.
+    let readers = File::open(host.folder.path().join("corpora/pell/readers")).expect("there were readers");
+    readers.lock().expect("they have ended");
+    let listed = host.get("/v1/vector_stores?order=asc").json();
+    let shown = |at: usize, field: &str| listed["data"][at][field].clone();
+    assert_eq!([shown(0, "id"), shown(1, "id")], ["pell", "tern"]);
+    assert_eq!([shown(0, "status"), shown(1, "status")], ["in_progress", "completed"]);
+    assert_eq!(shown(0, "file_counts")["total"], 1);
+}
+
+#[test]
+fn a_file_is_not_deleted_while_a_corpus_that_may_have_it_cannot_be_opened() {
+    let host = Host::new(Scripted::new(CONTEXT_TOKENS));
+    let file = id(&upload(&host, "wall.txt", "assistants", "The wall broke.").json());
+    let store = id(&host.post("/v1/vector_stores", &json!({ "file_ids": [file] })).json());
+    let place = format!("/v1/vector_stores/{store}/files/{file}");
+    eventually("it is ingested", || host.get(&place).json()["status"] == "completed");
+    let path = format!("/v1/files/{file}");
+    {
+        // As a removal of another document does.
+        let readers = host.folder.path().join(format!("corpora/{store}/readers"));
+        let readers = File::open(readers).expect("there were readers");
+        readers.lock().expect("they have ended");
+        host.delete(&path).refused(409, "conflict");
+    }
+    assert_eq!(host.delete(&path).json()["deleted"], true);
+    assert_eq!(host.get(&format!("/v1/corpora/{store}/documents")).json()["documents"], json!([]));
+}
+
+#[test]
+fn nothing_is_left_of_files_whose_records_cannot_be_written() {
+    let host = Host::new(Scripted::new(CONTEXT_TOKENS));
+    let new = |name: &str| id(&upload(&host, name, "assistants", "The wall broke.").json());
+    let [first, second] = ["wall.txt", "lamp.txt"].map(new);
+    let store = id(&host.post("/v1/vector_stores", &json!({})).json());
+    let path = format!("/v1/vector_stores/{store}");
+    // A folder in the place of the second record.
+    let record = host.folder.path().join(format!("corpora/{store}/files/{second}.json"));
+    std::fs::create_dir_all(&record).expect("a folder can be made");
+    host.post(&format!("{path}/file_batches"), &json!({ "file_ids": [first, second] })).refused(500, "internal");
+    std::fs::remove_dir(&record).expect("it is empty");
+    assert_eq!(host.get(&format!("{path}/files")).json()["data"], json!([]));
+    let folder = Arc::clone(&host.folder);
+    drop(host);
+    let host = Host::on(folder, Arc::new(Scripted::new(CONTEXT_TOKENS)), |_| {});
+    assert_eq!(host.get("/v1/jobs").json()["jobs"], json!([]), "no job is taken over");
 }
 
 #[test]

@@ -860,7 +860,7 @@ fn a_model_of_the_start_leaves_when_it_is_unloaded_and_comes_back_with_its_next_
 }
 
 #[test]
-fn what_asks_the_agents_loads_a_model_of_the_start_again() {
+fn a_question_to_a_corpus_loads_a_model_of_the_start_again() {
     let machine = Machine::new();
     let start = Start::on(&machine);
     let (shelf, preloaded) = (Arc::clone(&machine), Arc::clone(&start));
@@ -878,7 +878,7 @@ fn what_asks_the_agents_loads_a_model_of_the_start_again() {
 }
 
 #[test]
-fn a_model_of_the_start_makes_room_after_the_others_and_takes_it_back() {
+fn a_model_of_the_start_is_unloaded_after_the_others_and_loaded_again() {
     let machine = Machine::new();
     let start = Start::on(&machine);
     let host = started(&machine, &start, |_| {});

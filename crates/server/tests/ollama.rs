@@ -1,5 +1,6 @@
 //! Ollama's API.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use calls::{Agent, Caller, ModelDetails, ModelInfo, OutputFormat, Scripted};
@@ -147,6 +148,9 @@ fn what_is_ignored_is_named_in_a_warning() {
         generate(json!({ "prompt": "", "keep_alive": "0s" })),
         "models that the server was started with stay loaded"
     );
+    let message = json!({ "role": "user", "content": "?", "sent": 5 });
+    let chat = host.post("/api/chat", &json!({ "model": "scripted", "messages": [message], "stream": false }));
+    assert_eq!((chat.status, chat.warning()), (200, "ignored fields: messages[0].sent"));
 }
 
 #[test]
@@ -216,17 +220,22 @@ fn tools_are_called_and_their_results_read() {
         let tools = [tool("look"), tool("hear")];
         host.post("/api/chat", &json!({ "model": "scripted", "messages": messages, "tools": tools, "stream": stream }))
     };
-    let whole = ask(false).json();
-    let calls = json!([
-        { "id": "call-0", "function": { "index": 0, "name": "look", "arguments": { "at": 1 } } },
-        { "id": "call-1", "function": { "index": 1, "name": "hear", "arguments": {} } },
-    ]);
-    assert_eq!((&whole["message"]["content"], &whole["message"]["tool_calls"]), (&json!("I look."), &calls));
+    let whole = ask(false).json()["message"].take();
+    let functions = [
+        json!({ "index": 0, "name": "look", "arguments": { "at": 1 } }),
+        json!({ "index": 1, "name": "hear", "arguments": {} }),
+    ];
+    assert_eq!(whole["content"], "I look.");
+    assert_eq!([0usize, 1].map(|at| whole["tool_calls"][at]["function"].clone()), functions);
     let streamed = lines(&ask(true).text);
     let [text, one, other, end] = &streamed[..] else { panic!("{streamed:?}") };
     assert_eq!((&text["message"]["content"], &end["done_reason"]), (&json!("I look."), &json!("stop")));
-    let sent = [one, other].map(|line| line["message"]["tool_calls"].clone());
-    assert_eq!(sent, [json!([calls[0]]), json!([calls[1]])], "clients read one call of an object");
+    let sent = [one, other].map(|line| line["message"]["tool_calls"].as_array().expect("calls").clone());
+    assert_eq!(sent.each_ref().map(Vec::len), [1, 1], "clients read one call of an object");
+    assert_eq!(sent.each_ref().map(|calls| calls[0]["function"].clone()), functions);
+    let calls = [&whole["tool_calls"][0], &whole["tool_calls"][1], &sent[0][0], &sent[1][0]];
+    let ids: HashSet<&str> = calls.map(|call| call["id"].as_str().expect("an id")).into();
+    assert_eq!(ids.len(), 4, "also in another reply");
 
     let prompt = &caller.seen()[0].prompt;
     assert_eq!(prompt.tools().len(), 2);
@@ -255,6 +264,7 @@ fn errors_are_plain_texts() {
     assert!(
         generate(json!({ "format": "json", "options": { "stop": "." } }), 400).contains("`stop` ends free text only")
     );
+    assert!(generate(json!({ "options": { "stop": vec!["a"; 65] } }), 400).contains("`options.stop` has 65 strings"));
     assert!(generate(json!({ "options": { "repeat_penalty": 0 } }), 400).contains("options.repeat_penalty"));
     assert!(generate(json!({ "options": { "num_predict": 9000 } }), 400).contains("9000"));
     let chat = |message: Value, tools: Value| {
@@ -357,7 +367,7 @@ fn a_loaded_model_is_pulled_and_without_a_shelf_no_other() {
 }
 
 #[test]
-fn programs_are_told_that_ollama_runs_and_browsers_get_the_page() {
+fn programs_read_that_ollama_runs_and_browsers_get_the_page() {
     let host = Host::new(script());
     let root = |accept: &str| host.send("GET", "/", &[("accept", accept)], "");
     assert_eq!((root("*/*").status, root("*/*").text.as_str()), (200, "Ollama is running"));

@@ -431,7 +431,7 @@ fn half_cached(script: Scripted) -> Double {
 }
 
 #[test]
-fn a_thorough_answer_tells_its_steps_in_words() {
+fn a_thorough_answer_shows_its_steps_in_words() {
     let plan = json!({ "info_needs": ["the year"], "tools": ["keyword", "page_index"], "keyword_collection": ["married"],
         "vector_queries": [], "page_index": [1] });
     let script = asked()

@@ -85,7 +85,8 @@ fn every_field_reaches_the_call() {
     let host = Host::with(caller.clone(), |_| {});
     let format = json!({ "type": "json_schema", "name": "a", "schema": { "type": "object" }, "strict": true });
     let body = asks(json!({ "temperature": 0.5, "top_p": 0.9, "max_output_tokens": 9, "text": { "format": format } }));
-    assert_eq!(host.post("/v1/responses", &body).json()["text"]["format"]["name"], "a");
+    let answer = host.post("/v1/responses", &body).json();
+    assert_eq!((&answer["text"]["format"]["name"], &answer["top_p"]), (&json!("a"), &json!(0.9)));
     let call = caller.seen().remove(0);
     assert_eq!((call.sampling.temperature, call.sampling.top_p, call.limits.max_output_tokens), (0.5, 0.9, 9));
     assert_eq!(call.output_format, OutputFormat::Json(json!({ "type": "object" })));
@@ -137,6 +138,7 @@ fn unsupported_fields_are_refused() {
     check(json!({ "conversation": "conv-1", "previous_response_id": "resp-1" }), "conversation");
     check(json!({ "tools": [{ "type": "file_search", "vector_store_ids": [] }] }), "tools");
     check(json!({ "truncation": "auto" }), "truncation");
+    check(json!({ "prompt": { "id": "a" } }), "prompt");
     check(json!({ "guided_json": { "type": "object" } }), "guided_json");
     host.post("/v1/responses", &asks(json!({ "model": "gpt-9" }))).refused(404, "model_not_found");
     host.post("/v1/responses", &asks(json!({ "conversation": "conv-1" }))).refused(404, "not_found");

@@ -70,7 +70,7 @@ fn a_response_is_shown_and_deleted() {
 }
 
 #[test]
-fn what_is_not_to_be_kept_is_not() {
+fn a_response_is_not_kept_where_that_is_turned_off() {
     let host = Host::new(script());
     let response = create(&host, json!({ "store": false })).json();
     assert_eq!(response["store"], false);

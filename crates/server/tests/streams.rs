@@ -1,11 +1,15 @@
 //! Streamed responses, and clients that disconnect during them.
 
+use std::io::{BufRead, BufReader};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use calls::{CallError, Scripted};
+use calls::{CallError, Caller, Scripted};
 use serde_json::{Value, json};
+use tokio::sync::Semaphore;
 
 use crate::host::{CONTEXT_TOKENS, Host, eventually, read_until, says};
+use test_support::double::Double;
 use test_support::thinker::Thinker;
 
 fn hello(more: Value) -> Value {
@@ -61,6 +65,39 @@ fn choices_are_numbered() {
         choices.map(|choice| choice["delta"]["content"].clone()).collect()
     };
     assert_eq!((text(0), text(1)), (vec![json!("One."), Value::Null], vec![json!("Two."), Value::Null]));
+}
+
+/// The first choice is answered after the second.
+#[test]
+fn choices_begin_in_their_order_and_have_their_role_once() {
+    let (gate, calls) = (Arc::new(Semaphore::new(0)), AtomicUsize::new(0));
+    let waiting = Arc::clone(&gate);
+    let script = Scripted::new(CONTEXT_TOKENS).answer("chat", "One.").answer("chat", "Two.");
+    let host = Host::new(Double::new(script).answering(move |script, call| {
+        let (waiting, is_first) = (Arc::clone(&waiting), calls.fetch_add(1, Ordering::SeqCst) == 0);
+        Box::pin(async move {
+            if is_first {
+                waiting.acquire().await.expect("it stays open").forget();
+            }
+            script.call(call).await
+        })
+    }));
+    let body = hello(json!({ "n": 2 })).to_string();
+    let socket = host.open("POST", "/v1/chat/completions", &[("content-type", "application/json")], body.as_bytes());
+    let mut deltas: Vec<(Value, Value)> = Vec::new();
+    for line in BufReader::new(&socket).lines().map_while(Result::ok) {
+        let Some(Ok(mut chunk)) = line.strip_prefix("data: ").map(serde_json::from_str::<Value>) else { continue };
+        let choice = &mut chunk["choices"][0];
+        if choice["delta"]["content"] == "One." {
+            gate.add_permits(1);
+        }
+        deltas.push((choice["index"].take(), choice["delta"].take()));
+    }
+    let begins = |index: usize, text: &str| (json!(index), json!({ "role": "assistant", "content": text }));
+    let ends = |index: usize| (json!(index), json!({}));
+    assert_eq!(deltas, [begins(0, ""), begins(1, "One."), ends(1), (json!(0), json!({ "content": "Two." })), ends(0)]);
+    let empty = Host::new(says("")).post("/v1/chat/completions", &hello(json!({}))).events();
+    assert_eq!((empty.len(), &empty[0].1["choices"][0]["delta"]["role"]), (1, &json!("assistant")));
 }
 
 /// The second choice fails after the first has started.

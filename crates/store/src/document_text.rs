@@ -103,7 +103,7 @@ impl Corpus {
     }
 
     /// The text of a document in pieces, from its beginning; the digest is not checked.
-    pub fn text_pieces(&self, id: DocId) -> impl Iterator<Item = Result<String>> + '_ {
+    pub(crate) fn text_pieces(&self, id: DocId) -> impl Iterator<Item = Result<String>> + '_ {
         let mut start = 0;
         let mut is_over = false;
         std::iter::from_fn(move || {
@@ -173,8 +173,11 @@ impl Corpus {
         }
     }
 
-    /// The length of a document's text.
-    fn text_bytes(&self, id: DocId) -> Result<usize> {
+    /// The length of a document's text in bytes, without reading it; 0 of an unknown document.
+    ///
+    /// # Errors
+    /// Errors of reading the database.
+    pub fn text_bytes(&self, id: DocId) -> Result<usize> {
         let length = if self.database.has_chunks() {
             "SELECT start_byte + octet_length(text) FROM document_text WHERE document = ?
              ORDER BY start_byte DESC LIMIT 1"

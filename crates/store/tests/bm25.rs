@@ -44,7 +44,7 @@ fn terms_scores_and_order_are_those_of_the_golden_run() -> Outcome {
 }
 
 #[test]
-fn equal_scores_stand_in_the_order_of_ids() {
+fn equal_scores_are_in_the_order_of_ids() {
     let texts = [(PassageId(9), "fig"), (PassageId(2), "fig"), (PassageId(5), "fig tree")];
     let index = LexicalIndex::build(texts, Bm25 { k1: 0.9, b: 0.0 });
     let ids = |hits: Vec<Hit>| hits.into_iter().map(|hit| hit.passage.0).collect::<Vec<_>>();

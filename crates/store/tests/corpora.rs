@@ -276,7 +276,7 @@ fn a_read_only_folder_can_be_read() -> Outcome {
 }
 
 #[test]
-fn a_database_that_another_process_keeps_locked_is_told_from_a_broken_one() -> Outcome {
+fn a_database_that_another_process_keeps_locked_is_not_reported_as_damaged() -> Outcome {
     let scratch = Scratch::new();
     let mut writer = scratch.writer();
     let other = rusqlite::Connection::open(scratch.file("memory.sqlite"))?;

@@ -223,6 +223,7 @@ fn documents_of_every_size_and_script_are_kept() -> Outcome {
     let mut check = |path: &str, text: &str| -> store::Result<()> {
         let id = put_lines(&mut writer, path, text)?;
         assert_eq!(writer.document_text(id)?, text);
+        assert_eq!(writer.text_bytes(id)?, text.len());
         for (page, line) in writer.passages_of(id, Layer::Page)?.iter().zip(text.split_inclusive('\n')) {
             assert_eq!(writer.passage_text(page.id)?, line.trim_end());
             assert_eq!(page.span.chars().len(), line.trim_end().chars().count());
@@ -235,5 +236,18 @@ fn documents_of_every_size_and_script_are_kept() -> Outcome {
     check("../../etc/passwd", "a path is only a name here")?;
     check("scripts", "南京市长江大桥\nقهوة\n👨‍👩‍👧 e\u{301}\n")?;
     check("large", &"a line of forty characters, more or less\n".repeat(50_000))?;
+    Ok(())
+}
+
+#[test]
+fn the_length_of_a_text_is_known_without_reading_it() -> Outcome {
+    let scratch = Scratch::new();
+    let text = "a line of forty characters, more or less\n".repeat(5_000);
+    let id = put_lines(&mut scratch.writer(), "large", &text)?;
+    let middle = "DELETE FROM document_text WHERE start_byte BETWEEN 1 AND 70000";
+    Connection::open(scratch.file("memory.sqlite"))?.execute_batch(middle)?;
+    let corpus = scratch.corpora.open("scratch")?;
+    assert!(corpus.document_text(id).is_err(), "a part of it is missing");
+    assert_eq!(corpus.text_bytes(id)?, text.len());
     Ok(())
 }

@@ -259,7 +259,7 @@ fn a_power_cut_leaves_all_that_was_acknowledged_and_nothing_by_half() -> Outcome
 }
 
 #[test]
-fn a_failing_disk_fails_a_step_completely_and_the_next_try_goes_on() -> Outcome {
+fn a_failing_disk_fails_a_step_completely_and_the_next_try_succeeds() -> Outcome {
     let (states, every) = (states()?, number("MEMLOCAL_POWER_EVERY", EVERY));
     let (mut failures, mut wrong) = (0, Vec::new());
     for (error, is_lasting) in [(libc::EIO, false), (libc::EIO, true), (libc::ENOSPC, false), (libc::ENOSPC, true)] {

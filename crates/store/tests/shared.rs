@@ -245,7 +245,7 @@ fn a_corpus_that_is_only_here_is_put_there_whole() -> Outcome {
 }
 
 #[test]
-fn other_pasts_are_refused() -> Outcome {
+fn copies_with_another_history_are_refused() -> Outcome {
     let Some(server) = Server::start("store-pasts") else { return Ok(()) };
     let (a, b) = (Machine::new(&server), Machine::new(&server));
     let refused = |machine: &Machine| -> Outcome {
@@ -319,7 +319,7 @@ fn a_change_that_only_postgresql_has_comes_back() -> Outcome {
 }
 
 #[test]
-fn a_server_that_goes_away_leaves_both_sides_whole() -> Outcome {
+fn a_connection_that_ends_leaves_both_sides_whole() -> Outcome {
     let Some(server) = Server::start("store-away") else { return Ok(()) };
     let (a, b) = (Machine::new(&server), Machine::new(&server));
     let mut writer = a.corpora.create("scratch")?;

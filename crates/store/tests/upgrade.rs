@@ -83,6 +83,7 @@ fn check(corpus: &Corpus) -> Outcome {
     assert_eq!(corpus.digest()?.to_string(), "654310e41b1e7686aec41483e7c7118dfe9bf8acf562a59975ecae168b5ec034");
     let text = long_text();
     assert_eq!(corpus.document_text(corpus.documents()?[0].id)?, text);
+    assert_eq!(corpus.text_bytes(corpus.documents()?[0].id)?, text.len());
     for (page, line) in corpus.passages_of(corpus.documents()?[0].id, Layer::Page)?.iter().zip(text.lines()) {
         assert_eq!(corpus.passage_text(page.id)?, line.trim_end());
     }

@@ -141,6 +141,7 @@ impl Events {
     pub fn fail(&self, error: ServerError) -> Result<()> {
         match &self.sink {
             Some(sink) if self.has_started => {
+                error.log();
                 sink.event("error", &in_anthropics_form(error.status().0, error.body()));
                 Ok(())
             }

@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 use crate::app::App;
 use crate::error::{Result, ServerError};
 use crate::ollama::with_preset;
-use crate::openai::params::{RawParams, refuse_if};
+use crate::openai::params::{RawParams, check_stops, refuse_if};
 use crate::openai::thinking::Effort;
 use crate::openai::tools;
 use crate::recall::{Address, CorpusModel, Question, Wishes};
@@ -209,6 +209,7 @@ impl MessagesRequest {
         if stop.iter().any(String::is_empty) {
             return Err(ServerError::invalid("stop sequences must not be empty", "stop_sequences"));
         }
+        check_stops(stop.len(), "stop_sequences")?;
         let (temperature, top_p, top_k) = (self.temperature, self.top_p, self.top_k);
         let served = app.served(&self.model)?;
         let (offered, tools) = tool_use(self.tools, self.tool_choice)?;

@@ -9,7 +9,7 @@ use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use calls::{OnText, WorkflowId};
-use memory::{MemoryError, Session, Settings, Trace, methods};
+use memory::{MIN_EVIDENCE_TOKENS, MemoryError, Session, Settings, Trace, methods};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
@@ -73,9 +73,6 @@ pub(crate) type Watch = Arc<dyn Fn(&str, &Value) + Send + Sync>;
 /// Upper limits of requests; no method needs more.
 const MAX_PAGES: usize = 1000;
 const MAX_ROUNDS: usize = 100;
-
-/// The least `evidence_tokens`: fewer hold no passage, and the answer would be made from nothing.
-pub const MIN_EVIDENCE_TOKENS: usize = 64;
 
 /// Answer a question from a corpus.
 #[utoipa::path(post, path = "/v1/corpora/{corpus}/ask", tag = "Memory", params(("corpus" = String, Path)),

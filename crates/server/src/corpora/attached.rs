@@ -1,7 +1,7 @@
 //! Uploaded files in a corpus: which document each became, as OpenAI's vector stores list them. The record of a file is
 //! beside the corpus and is removed with it; how far its ingest is follows from its job and its document.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -9,13 +9,13 @@ use serde_json::Value;
 use store::{Corpus, Document};
 
 use super::attachment::Attached;
-use super::documents::{reading, remove_document};
+use super::documents::{in_use_here, reading, remove_document};
 use super::ingest::{check_corpus, temporary_name};
 pub(crate) use super::jobs::Progress;
 use super::jobs::{Job, Upload, start};
 use super::kept;
 use super::settings::method;
-use crate::app::{App, since_1970};
+use crate::app::{App, fresh_id, since_1970};
 use crate::blocking::run_blocking;
 use crate::error::{Result, ServerError};
 use crate::tenant::Tenant;
@@ -37,7 +37,6 @@ pub(crate) struct NewFile {
 pub(crate) struct Entry {
     /// The id of the file; `CORPUS/DOCUMENT` for a document that was added otherwise.
     pub id: String,
-    pub document: String,
     pub created: u64,
     pub bytes: u64,
     pub batch: Option<String>,
@@ -48,7 +47,7 @@ pub(crate) struct Entry {
 /// Adds files to a corpus by one job.
 ///
 /// # Errors
-/// If the corpus is unknown, or no job can be started.
+/// If the corpus is unknown, or no job can be started; nothing is left of the files then.
 pub(crate) async fn attach(
     app: &App,
     tenant: &Arc<Tenant>,
@@ -57,9 +56,9 @@ pub(crate) async fn attach(
     batch: Option<String>,
 ) -> Result<()> {
     check_corpus(tenant, &corpus).await?;
-    let folder = tenant.uploads.create()?;
-    let (owner, name) = (Arc::clone(tenant), corpus.clone());
-    let (folder, mut records, uploads) = run_blocking(move || {
+    let (folder, job) = (tenant.uploads.create()?, fresh_id("job")?);
+    let (owner, name, job_id) = (Arc::clone(tenant), corpus.clone(), job.clone());
+    let (folder, records, uploads) = run_blocking(move || {
         let open = owner.open(&name)?;
         let mut taken: Vec<String> = open.documents()?.into_iter().map(|document| document.path).collect();
         taken.extend(kept::all::<Attached>(&open)?.into_iter().map(|record| record.document));
@@ -72,39 +71,37 @@ pub(crate) async fn attach(
             std::fs::copy(path, &copy)?;
             std::fs::File::open(copy)?.sync_all()?;
             uploads.push(Upload { name: document.clone(), file });
-            let job = Ok(String::new());
-            let created = since_1970().as_secs();
+            let (created, job) = (since_1970().as_secs(), Ok(job_id.clone()));
             records.push(Attached { id, document, created, bytes, job, batch: batch.clone(), attributes });
         }
         Ok((folder, records, uploads))
     })
     .await?;
-    let job = if uploads.is_empty() {
-        None
-    } else {
-        Some(Job::new(corpus.clone(), method(Some(METHOD))?, uploads, Vec::new(), folder).await?)
-    };
-    for record in &mut records {
-        if let (Ok(id), Some(job)) = (&mut record.job, &job) {
-            job.id().clone_into(id);
-        }
-    }
-    // Before the job starts: a document that is there has its record.
     let ids: Vec<String> = records.iter().map(|record| record.id.clone()).collect();
     let (owner, name) = (Arc::clone(tenant), corpus.clone());
-    run_blocking(move || {
-        let corpus = owner.open(&name)?;
-        records.iter().try_for_each(|record| kept::write(&corpus, record))
-    })
-    .await?;
-    let Some(Err(refused)) = job.map(|job| start(app, tenant, job)) else { return Ok(()) };
-    // A file whose job is refused can be added again.
+    let started = async {
+        // Before the job is kept: a document that is there has its record.
+        run_blocking(move || {
+            let corpus = owner.open(&name)?;
+            records.iter().try_for_each(|record| kept::write(&corpus, record))
+        })
+        .await?;
+        let method = method(Some(METHOD))?;
+        start(app, tenant, Job::with_id(job, corpus.clone(), method, uploads, Vec::new(), folder).await?)
+    };
+    let Err(refused) = started.await else { return Ok(()) };
+    // Files whose job was not started can be added again.
     let owner = Arc::clone(tenant);
-    run_blocking(move || {
+    let deleted = run_blocking(move || {
         let corpus = owner.open(&corpus)?;
-        ids.iter().try_for_each(|id| kept::delete::<Attached>(&corpus, id))
-    })
-    .await?;
+        ids.iter().map(|id| kept::delete::<Attached>(&corpus, id)).try_for_each(|deleted| match deleted {
+            Err(ServerError::NotFound(_)) => Ok(()),
+            deleted => deleted,
+        })
+    });
+    if let Err(error) = deleted.await {
+        tracing::warn!(%error, "cannot delete the records of files that were not added");
+    }
     Err(refused)
 }
 
@@ -128,34 +125,70 @@ pub(crate) async fn entries(tenant: &Arc<Tenant>, corpus: String) -> Result<Vec<
 }
 
 pub(crate) fn entries_of(tenant: &Tenant, corpus: &Corpus) -> Result<Vec<Entry>> {
-    let documents = corpus.documents()?;
     let records = kept::all::<Attached>(corpus)?;
-    let mut entries: Vec<Entry> = Vec::new();
-    for document in documents.iter().filter(|document| records.iter().all(|record| !record.is_of(document))) {
-        let bytes = corpus.text_pieces(document.id).map(|piece| Ok(piece?.len() as u64)).sum::<Result<u64>>()?;
+    let by_name = ByName::of(&records);
+    let (mut entries, mut read): (Vec<Entry>, HashSet<&str>) = (Vec::new(), HashSet::new());
+    for document in corpus.documents()? {
+        if let Some(record) = by_name.file_of(&document) {
+            read.insert(&record.id);
+            continue;
+        }
         entries.push(Entry {
             id: format!("{}/{}", corpus.name(), document.id.0),
-            document: document.path.clone(),
             created: u64::try_from(document.created_seconds).unwrap_or_default(),
-            bytes,
+            bytes: corpus.text_bytes(document.id)? as u64,
             batch: None,
             attributes: Value::Object(serde_json::Map::new()),
             progress: Progress::Done,
         });
     }
-    for record in records {
-        let progress = record.progress(tenant, documents.iter().any(|document| record.is_of(document)));
-        let Attached { id, document, created, bytes, batch, attributes, .. } = record;
-        entries.push(Entry { id, document, created, bytes, batch, attributes, progress });
+    for record in &records {
+        let progress = record.progress(tenant, read.contains(record.id.as_str()));
+        let Attached { id, created, bytes, batch, attributes, .. } = record.clone();
+        entries.push(Entry { id, created, bytes, batch, attributes, progress });
     }
     entries.sort_by(|one, other| (one.created, &one.id).cmp(&(other.created, &other.id)));
     Ok(entries)
 }
 
-/// The ids of the files of a corpus, by the names of their documents.
-pub(crate) async fn file_ids(tenant: &Arc<Tenant>, corpus: String) -> Result<HashMap<String, String>> {
-    let line = |record: Attached| (record.document, record.id);
-    reading(tenant, corpus, move |corpus| Ok(kept::all::<Attached>(corpus)?.into_iter().map(line).collect())).await
+/// The ids of the files of a corpus.
+pub(crate) async fn file_ids(tenant: &Arc<Tenant>, corpus: String) -> Result<HashSet<String>> {
+    let id = |record: Attached| record.id;
+    reading(tenant, corpus, move |corpus| Ok(kept::all::<Attached>(corpus)?.into_iter().map(id).collect())).await
+}
+
+/// The files of a corpus, by the names of the documents that they became.
+pub(crate) async fn files_by_document(tenant: &Arc<Tenant>, corpus: String) -> Result<HashMap<String, Attached>> {
+    reading(tenant, corpus, |corpus| {
+        let records = kept::all::<Attached>(corpus)?;
+        if records.is_empty() {
+            return Ok(HashMap::new());
+        }
+        let by_name = ByName::of(&records);
+        let file_of = |document: Document| {
+            let file = by_name.file_of(&document)?.clone();
+            Some((document.path, file))
+        };
+        Ok(corpus.documents()?.into_iter().filter_map(file_of).collect())
+    })
+    .await
+}
+
+/// The records of files, by the names of their documents.
+struct ByName<'a>(HashMap<&'a str, &'a Attached>);
+
+impl<'a> ByName<'a> {
+    fn of(records: &'a [Attached]) -> ByName<'a> {
+        ByName(records.iter().map(|record| (record.document.as_str(), record)).collect())
+    }
+
+    /// The file that became a document, alone or with others.
+    fn file_of(&self, document: &Document) -> Option<&'a Attached> {
+        let path = document.path.as_str();
+        let ends = path.match_indices('#').map(|(end, _)| end).chain([path.len()]);
+        let mut named = ends.filter_map(|end| self.0.get(&path[..end]).copied());
+        named.find(|record| record.is_of(document))
+    }
 }
 
 /// Changes the attributes of a file.
@@ -167,19 +200,39 @@ pub(crate) async fn set_attributes(tenant: &Arc<Tenant>, corpus: String, id: Str
     .await
 }
 
-/// The text of a file's document.
-pub(crate) async fn text(tenant: &Arc<Tenant>, corpus: String, id: String) -> Result<String> {
-    let owner = Arc::clone(tenant);
+/// The texts of a file's documents.
+pub(crate) async fn texts(tenant: &Arc<Tenant>, corpus: String, id: String) -> Result<Vec<String>> {
     reading(tenant, corpus, move |corpus| {
-        let entry = entries_of(&owner, corpus)?.into_iter().find(|entry| entry.id == id);
-        let document = match entry {
-            Some(entry) => corpus.document_at(&entry.document)?,
-            None => None,
-        };
-        let document = document.ok_or_else(|| ServerError::NotFound(format!("text of file {id}")))?;
-        Ok(corpus.document_text(document.id)?)
+        let (_, documents) = find(corpus, &id)?;
+        if documents.is_empty() {
+            return Err(ServerError::NotFound(format!("text of file {id}")));
+        }
+        documents.iter().map(|document| Ok(corpus.document_text(document.id)?)).collect()
     })
     .await
+}
+
+/// The record of a file, if it has one, and its documents.
+///
+/// # Errors
+/// [`ServerError::NotFound`] if the corpus has no such file.
+fn find(corpus: &Corpus, id: &str) -> Result<(Option<Attached>, Vec<Document>)> {
+    let record = match kept::read::<Attached>(corpus, id) {
+        Ok((record, _)) => Some(record),
+        Err(ServerError::NotFound(_)) => None,
+        Err(error) => return Err(error),
+    };
+    let name = corpus.name().to_string();
+    let number = id.strip_prefix(&name).and_then(|rest| rest.strip_prefix('/'));
+    let is_meant = |document: &Document| match &record {
+        Some(record) => record.is_of(document),
+        None => number == Some(document.id.0.to_string().as_str()),
+    };
+    let documents: Vec<Document> = corpus.documents()?.into_iter().filter(is_meant).collect();
+    if record.is_none() && documents.is_empty() {
+        return Err(ServerError::NotFound(format!("file {id}")));
+    }
+    Ok((record, documents))
 }
 
 /// Removes a file from a corpus: its document with what was derived from it, its record, and what is left of its job.
@@ -187,21 +240,9 @@ pub(crate) async fn text(tenant: &Arc<Tenant>, corpus: String, id: String) -> Re
 /// # Errors
 /// [`ServerError::NotFound`], and [`ServerError::CorpusLocked`] while a job changes the corpus.
 pub(crate) async fn detach(tenant: &Arc<Tenant>, corpus: String, id: String) -> Result<()> {
-    let (place, wanted) = (corpus.clone(), id.clone());
+    let wanted = id.clone();
     let (documents, job) = reading(tenant, corpus.clone(), move |corpus| {
-        let record = match kept::read::<Attached>(corpus, &wanted) {
-            Ok((record, _)) => Some(record),
-            Err(ServerError::NotFound(_)) => None,
-            Err(error) => return Err(error),
-        };
-        let number = wanted.strip_prefix(&place).and_then(|rest| rest.strip_prefix('/')).map(str::to_owned);
-        let is_meant = |document: &Document| {
-            record.as_ref().is_some_and(|record| record.is_of(document)) || number == Some(document.id.0.to_string())
-        };
-        let documents: Vec<Document> = corpus.documents()?.into_iter().filter(is_meant).collect();
-        if record.is_none() && documents.is_empty() {
-            return Err(ServerError::NotFound(format!("file {wanted}")));
-        }
+        let (record, documents) = find(corpus, &wanted)?;
         Ok((documents, record.and_then(|record| record.job.ok())))
     })
     .await?;
@@ -230,8 +271,13 @@ pub(crate) async fn detach_everywhere(tenant: &Arc<Tenant>, id: &str) -> Result<
         let mut holding = Vec::new();
         for listing in owner.corpora.list()? {
             let name = listing.name.to_string();
-            // A corpus that cannot be read has no files to remove.
-            let Ok(corpus) = owner.open(&name) else { continue };
+            let corpus = match owner.open(&name) {
+                Ok(corpus) => corpus,
+                // It may have the file.
+                Err(busy @ ServerError::Store(store::Error::CorpusBusy { .. })) => return Err(in_use_here(busy)),
+                // One that cannot be read has no files to remove.
+                Err(_) => continue,
+            };
             if kept::read::<Attached>(&corpus, &wanted).is_ok() {
                 holding.push(name);
             }

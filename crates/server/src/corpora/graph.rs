@@ -15,6 +15,7 @@ use serde_json::Value;
 use store::DocId;
 use utoipa::IntoParams;
 
+use crate::admission::Admitted;
 use crate::blocking::run_blocking;
 use crate::body::Params;
 use crate::error::{Result, ServerError};
@@ -45,11 +46,13 @@ const DEFAULT_NODES: usize = 50;
 
 /// Show the graph of a corpus. It covers the `read` of `of` passages that the method has processed so far.
 #[utoipa::path(get, path = "/v1/corpora/{corpus}/graph", tag = "Memory", params(("corpus" = String, Path), GraphQuery),
-    responses((status = 200, body = Value), (status = 400), (status = 404, description = "No such corpus or node")))]
+    responses((status = 200, body = Value), (status = 400), (status = 404, description = "No such corpus or node"),
+        (status = 429)))]
 pub(super) async fn show(
     Extension(tenant): CurrentTenant,
     Path(corpus): Path<String>,
     Params(view): Params<GraphQuery>,
+    Admitted(permit): Admitted,
 ) -> Result<Response> {
     let (_, kind) = methods::graph(view.graph.as_deref()).map_err(|reason| ServerError::invalid(reason, "graph"))?;
     let format: Format = named(view.format.as_deref(), "format")?;
@@ -60,8 +63,9 @@ pub(super) async fn show(
     if view.limit == Some(0) {
         return Err(ServerError::invalid("`limit` must be 1 or more", "limit"));
     }
-    let tenant = tenant.clone();
     run_blocking(move || {
+        // The work does not end with the request.
+        let _permit = permit;
         let corpus = tenant.open(&corpus)?;
         let paths: BTreeMap<DocId, String> =
             corpus.documents()?.into_iter().map(|document| (document.id, document.path)).collect();

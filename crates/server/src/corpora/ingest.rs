@@ -297,7 +297,7 @@ mod tests {
     use super::{begins_as_text, file_name, temporary_name, text_name};
 
     #[test]
-    fn a_cut_character_ends_no_text() {
+    fn a_text_whose_last_character_is_cut_is_still_a_text() {
         let text = "Größe".as_bytes();
         (1..=text.len()).for_each(|end| assert!(begins_as_text(&text[..end]), "{end}"));
         assert!(!begins_as_text(b"Gr\xf6\xdfe") && !begins_as_text(b"a\0b"));

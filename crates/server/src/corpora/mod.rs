@@ -19,7 +19,6 @@ mod threads;
 pub(crate) mod trace_list;
 mod traces;
 
-pub use ask::MIN_EVIDENCE_TOKENS;
 pub(crate) use ask::{AskRequest, Watch, answer};
 pub(crate) use documents::{document_paths, list_documents, read_document, remove_document};
 pub(crate) use ingest::{

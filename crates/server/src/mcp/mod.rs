@@ -200,7 +200,7 @@ mod tests {
     use crate::config::Config;
 
     #[tokio::test]
-    async fn a_call_that_is_taken_back_is_given_up() {
+    async fn a_call_that_the_client_cancels_is_aborted() {
         let folder = tempfile::tempdir().expect("the system has a folder for temporary files");
         let thinker = Arc::new(Thinker::default());
         let app = Shared::new(thinker.clone(), Arc::new(ScriptedEmbedder), Config::new(folder.path()));

@@ -118,13 +118,13 @@ pub(super) async fn chat(
     };
     if let Some(model) = corpus {
         warn_of_unused(&[("tools", request.tools.is_some_and(|tools| !tools.is_empty()))], &warnings);
-        let prompt = prompt(request.messages, Vec::new(), &name)?;
+        let prompt = prompt(request.messages, Vec::new(), &name, &warnings)?;
         let chat = CorpusChat { model, address, prompt, wishes, dialect: Dialect::Chat, streams };
         return corpus::reply(app, tenant, chat, permit, &warnings).await;
     }
     let served = app.served(&request.model)?;
-    let (offered, tools) = tools::read(request.tools, None, true)?;
-    let prompt = prompt(request.messages, offered, &name)?.or_system(&app.preset.system);
+    let (offered, tools) = tools::read(request.tools, None, true, &warnings)?;
+    let prompt = prompt(request.messages, offered, &name, &warnings)?.or_system(&app.preset.system);
     let call = Call { tenant: tenant.id, ..call(&served, prompt, tools, wishes, &warnings, &app).await? };
     reply_to(app, permit, call, served.name, Dialect::Chat, streams, times).await
 }

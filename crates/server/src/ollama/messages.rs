@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use crate::error::{Result, ServerError};
+use crate::warnings::Warnings;
 
 #[derive(Debug, Deserialize, ToSchema)]
 pub(super) struct OllamaMessage {
@@ -20,6 +21,9 @@ pub(super) struct OllamaMessage {
     tool_name: Option<String>,
     /// The call whose result it is.
     tool_call_id: Option<String>,
+    #[serde(flatten)]
+    #[schema(ignore)]
+    unknown: Map<String, Value>,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
@@ -49,11 +53,17 @@ struct OllamaCalled {
 /// that has none yet.
 ///
 /// # Errors
-/// If a message has images.
-pub(super) fn prompt(messages: Vec<OllamaMessage>, tools: Vec<Tool>, model: &str) -> Result<Prompt> {
+/// If a message has images, or a field that would change its meaning.
+pub(super) fn prompt(
+    messages: Vec<OllamaMessage>,
+    tools: Vec<Tool>,
+    model: &str,
+    warnings: &Warnings,
+) -> Result<Prompt> {
     let mut prompt = Prompt::new().with_tools(tools);
     let (mut made, mut open): (usize, Vec<ResultOf>) = (0, Vec::new());
-    for message in messages {
+    for (number, message) in messages.into_iter().enumerate() {
+        warnings.ignore(&message.unknown, &format!("messages[{number}]."))?;
         refuse_images(message.images.as_deref(), model)?;
         let mut turn = Turn { thought: message.thinking.filter(|text| !text.is_empty()), ..Turn::default() };
         for OllamaToolCall { id, function: OllamaCalled { name, arguments } } in message.tool_calls.unwrap_or_default()

@@ -7,7 +7,9 @@ use utoipa::ToSchema;
 
 use crate::app::{App, random};
 use crate::error::{Result, ServerError};
-use crate::openai::params::{OneOrMany, OutputLength, RawParams, check_top, in_range, output_limit, penalties};
+use crate::openai::params::{
+    OneOrMany, OutputLength, RawParams, check_stops, check_top, in_range, output_limit, penalties,
+};
 use crate::pulling::merged;
 use crate::served::Served;
 use crate::warnings::Warnings;
@@ -139,7 +141,9 @@ impl Options {
     /// The same for fields with `place` before their names.
     fn read_at(place: &str, mut options: Map<String, Value>, warnings: &Warnings) -> Result<Options> {
         options.retain(|name, _| !WITHOUT_EFFECT.contains(&name.as_str()));
-        warnings.read(options.into(), place)
+        let options: Options = warnings.read(options.into(), place)?;
+        check_stops(options.stop.as_ref().map_or(0, OneOrMany::count), &format!("{place}stop"))?;
+        Ok(options)
     }
 
     /// Checks the `parameters` that a name is to bring along; unknown ones are ignored with a warning.

@@ -9,7 +9,7 @@ use calls::{Call, Finish, OnText, Piece, Reply, TokenLogprob, ToolCall, Usage};
 use serde_json::{Value, json};
 
 use crate::admission::Permit;
-use crate::app::{App, since_1970};
+use crate::app::{App, fresh_id, since_1970};
 use crate::error::Result;
 use crate::openai::{closing_reason, logprob_entries};
 use crate::stream::{Framing, Sink, respond};
@@ -168,6 +168,15 @@ impl Times {
     }
 }
 
+/// Gives the calls of tools ids of their own: a client has those of all replies of a chat.
+fn with_ids(mut reply: Reply) -> Result<Reply> {
+    let key = fresh_id("call")?;
+    for (number, call) in reply.tool_calls.iter_mut().enumerate() {
+        call.id = format!("{key}-{number}");
+    }
+    Ok(reply)
+}
+
 /// Runs a call and writes its reply.
 pub(super) async fn reply_to(
     app: App,
@@ -183,6 +192,7 @@ pub(super) async fn reply_to(
     if !streams {
         let on_text = Some(OnText::new(move |_| noting.note_first()));
         let reply = app.with_deadline(async { app.call(call.tenant, Call { on_text, ..call }).await }).await?;
+        let reply = with_ids(reply)?;
         return Ok(Json(dialect.whole(&model, &Finished::from(&reply), &times)).into_response());
     }
     respond(Framing::Lines, |sink: Sink| async move {
@@ -197,7 +207,7 @@ pub(super) async fn reply_to(
             }
         });
         let call = Call { on_text: Some(on_text), ..call };
-        let reply = app.with_deadline(async { app.call(call.tenant, call).await }).await?;
+        let reply = with_ids(app.with_deadline(async { app.call(call.tenant, call).await }).await?)?;
         for (number, call) in reply.tool_calls.chunks(1).enumerate() {
             sink.json(&dialect.tool_calls(&model, call, number));
         }

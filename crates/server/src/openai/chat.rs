@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
-use calls::{Call, Finish, OnText, OutputFormat, Piece, Priority, Prompt, Reply, TenantId, ToolUse, Usage};
+use calls::{Call, Finish, Limits, OnText, OutputFormat, Piece, Priority, Prompt, Reply, TenantId, ToolUse, Usage};
 use futures_util::future::try_join_all;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -113,15 +113,15 @@ struct Chat {
     call_id: String,
     /// Held while a choice is submitted.
     order: tokio::sync::Mutex<()>,
-    /// Prompt tokens, counted once.
-    prompt_tokens: OnceCell<usize>,
+    /// The limits of every choice, for which the prompt is counted once.
+    limits: OnceCell<Limits>,
+    /// The number of choices that have begun in a stream.
+    begun: Mutex<usize>,
 }
 
 /// What was streamed of a choice.
 #[derive(Default)]
 struct Streamed {
-    /// The first chunk carries the role.
-    started: bool,
     tool_calls: usize,
     logprobs: usize,
 }
@@ -150,7 +150,7 @@ pub(super) async fn complete(
         return corpus::complete(app, tenant, model, address, request, permit, &warnings).await;
     }
     let app = app.serving(&request.model).await?;
-    let chat = Arc::new(Chat::read(request, &tenant, &app)?);
+    let chat = Arc::new(Chat::read(request, &tenant, &app, &warnings)?);
     if !streams {
         let generated =
             app.with_deadline(try_join_all((0..chat.params.n).map(|choice| chat.generate(choice, None, &app)))).await?;
@@ -165,7 +165,7 @@ pub(super) async fn complete(
 }
 
 impl Chat {
-    fn read(request: ChatRequest, tenant: &Tenant, app: &App) -> Result<Chat> {
+    fn read(request: ChatRequest, tenant: &Tenant, app: &App, warnings: &Warnings) -> Result<Chat> {
         let served = app.served(&request.model)?;
         if request.messages.is_empty() {
             return Err(ServerError::invalid("a chat needs messages", "messages"));
@@ -181,7 +181,7 @@ impl Chat {
             Some(ResponseFormat::JsonSchema { json_schema }) => OutputFormat::Json(json_schema.schema),
         };
         let parallel = request.parallel_tool_calls.unwrap_or(true);
-        let (offered, tools) = tools::read(request.tools, request.tool_choice, parallel)?;
+        let (offered, tools) = tools::read(request.tools, request.tool_choice, parallel, warnings)?;
         let variables = request.chat_template_kwargs.unwrap_or_default();
         let thinking_tokens = thinking::budget(request.reasoning_effort, &variables)?;
         let params = RawParams {
@@ -205,12 +205,13 @@ impl Chat {
             let message = "`stop` ends free text only; omit it or `response_format`";
             return Err(ServerError::invalid(message, "stop"));
         }
+        let prompt = prompt(&request.messages, offered, warnings)?;
         Ok(Chat {
             id: fresh_id("chatcmpl")?,
             created: since_1970().as_secs(),
             tenant: tenant.id,
             served,
-            prompt: prompt(&request.messages, offered)?.or_system(&app.preset.system).with_variables(variables),
+            prompt: prompt.or_system(&app.preset.system).with_variables(variables),
             output_format,
             tools,
             params,
@@ -218,27 +219,38 @@ impl Chat {
             logprobs: logprobs.then(|| request.top_logprobs.unwrap_or(0)),
             call_id: fresh_id("call")?,
             order: tokio::sync::Mutex::default(),
-            prompt_tokens: OnceCell::new(),
+            limits: OnceCell::new(),
+            begun: Mutex::default(),
         })
     }
 
-    /// Generates one choice.
+    /// Generates one choice. The prompt is copied for it once it is known to fit.
     async fn generate(&self, choice: usize, on_text: Option<OnText>, app: &App) -> Result<Reply> {
+        let limits = *self.limits.get_or_try_init(|| self.counted_limits(app)).await?;
+        let sampling = self.params.sampling_for(choice);
+        let call = || Call { limits, on_text, sampling, ..self.call() };
+        app.call_in_order(self.tenant, call, &self.order).await
+    }
+
+    /// The call of a choice, without what differs between choices.
+    fn call(&self) -> Call {
         let mut call = Call {
             output_format: self.output_format.clone(),
             stop: self.params.stop.clone(),
-            on_text,
             logprobs: self.logprobs,
             tools: self.tools.clone(),
-            sampling: self.params.sampling_for(choice),
             priority: Priority::Interactive,
             ..self.served.call("chat", self.prompt.clone(), 1)
         };
         call.limits.thinking_tokens = self.thinking_tokens;
-        let prompt_tokens = *self.prompt_tokens.get_or_try_init(|| app.prompt_tokens(&call)).await?;
+        call
+    }
+
+    async fn counted_limits(&self, app: &App) -> Result<Limits> {
+        let call = self.call();
+        let prompt_tokens = app.prompt_tokens(&call).await?;
         let asked = self.params.max_output_tokens.map_or(OutputLength::Default, OutputLength::Tokens);
-        call.limits = thinking::limits(app, &call, prompt_tokens, asked, self.thinking_tokens)?;
-        app.call_in_order(self.tenant, call, &self.order).await
+        thinking::limits(app, &call, prompt_tokens, asked, self.thinking_tokens)
     }
 
     /// The id of a tool call.
@@ -294,22 +306,21 @@ impl Chat {
         let on_text = OnText::pieces(move |piece| {
             let mut streamed = state.lock().unwrap_or_else(PoisonError::into_inner);
             let choice = chat.delta(index, piece, &mut streamed);
-            out.json(&chat.chunk(json!([choice]), include_usage));
+            chat.send(index, choice, &out, include_usage);
         });
         let reply = self.generate(index, Some(on_text), app).await?;
         let sent = streamed.lock().unwrap_or_else(PoisonError::into_inner).logprobs;
         let rest = reply.logprobs.get(sent..).filter(|rest| !rest.is_empty());
         let logprobs = rest.filter(|_| self.logprobs.is_some()).map(logprobs::of_chat);
-        let end =
-            json!([{ "index": index, "delta": {}, "logprobs": logprobs, "finish_reason": finish_reason(&reply) }]);
-        sink.json(&self.chunk(end, include_usage));
+        let end = json!({ "index": index, "delta": {}, "logprobs": logprobs, "finish_reason": finish_reason(&reply) });
+        self.send(index, end, sink, include_usage);
         Ok(reply.usage)
     }
 
     /// The choice of a chunk with a piece of a reply.
     fn delta(&self, index: usize, piece: Piece<'_>, streamed: &mut Streamed) -> Value {
         let mut of_tokens = Value::Null;
-        let mut delta = match piece {
+        let delta = match piece {
             Piece::Thought(text) => json!({ "reasoning_content": text }),
             Piece::Text(text, tokens) => {
                 streamed.logprobs += tokens.len();
@@ -330,10 +341,23 @@ impl Chat {
                 json!({ "tool_calls": [{ "index": number, "function": { "arguments": text } }] })
             }
         };
-        if !std::mem::replace(&mut streamed.started, true) {
-            delta["role"] = "assistant".into();
-        }
         json!({ "index": index, "delta": delta, "logprobs": of_tokens, "finish_reason": null })
+    }
+
+    /// Sends the chunk of a choice, whose first one has the role. Choices with lower numbers that have sent nothing yet
+    /// begin before it: clients find a choice by its number among those that have come.
+    fn send(&self, index: usize, mut choice: Value, sink: &Sink, include_usage: bool) {
+        let mut begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner);
+        for earlier in *begun..index {
+            let delta = json!({ "role": "assistant", "content": "" });
+            let opening = json!({ "index": earlier, "delta": delta, "logprobs": null, "finish_reason": null });
+            sink.json(&self.chunk(json!([opening]), include_usage));
+        }
+        if *begun <= index {
+            *begun = index + 1;
+            choice["delta"]["role"] = "assistant".into();
+        }
+        sink.json(&self.chunk(json!([choice]), include_usage));
     }
 
     fn chunk(&self, choices: Value, include_usage: bool) -> Value {

@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
 use super::chat::{StreamOptions, closing_reason};
-use super::params::{GenerationParams, OneOrMany, RawParams, check_top, refuse_if};
+use super::params::{GenerationParams, OneOrMany, RawParams, check_top};
 use super::{logprobs, usage};
 use crate::admission::AdmittedJson;
 use crate::app::{App, fresh_id, since_1970};
@@ -84,6 +84,9 @@ pub(super) async fn complete(
     AdmittedJson(request, permit): AdmittedJson<CompletionRequest>,
 ) -> Result<Response> {
     let (streams, options) = (request.stream.unwrap_or(false), request.stream_options);
+    if options.is_some() && !streams {
+        return Err(ServerError::invalid("`stream_options` needs `stream`", "stream_options"));
+    }
     let app = app.serving(&request.model).await?;
     let completion = Completion::read(request, &tenant, &app)?;
     completion.check_lengths(&app).await?;
@@ -102,7 +105,11 @@ pub(super) async fn complete(
 impl Completion {
     fn read(request: CompletionRequest, tenant: &Tenant, app: &App) -> Result<Completion> {
         let served = app.served(&request.model)?;
-        refuse_if(request.best_of.is_some_and(|best| best != 1), "best_of")?;
+        let n = request.n.unwrap_or(1);
+        if let Some(best_of) = request.best_of.filter(|best_of| *best_of != n) {
+            let message = format!("`best_of` is {best_of} and `n` is {n}; only equal numbers are supported");
+            return Err(ServerError::invalid(message, "best_of"));
+        }
         let echo = request.echo.unwrap_or(false);
         if echo && request.logprobs.is_some() {
             let message = "`echo` returns the prompt as text, without log-probabilities: omit it or `logprobs`";
@@ -173,7 +180,7 @@ impl Completion {
     }
 
     async fn generate(&self, choice: usize, on_text: Option<OnText>, app: &App) -> Result<Reply> {
-        app.call_in_order(self.tenant, Call { on_text, ..self.call(choice) }, &self.order).await
+        app.call_in_order(self.tenant, || Call { on_text, ..self.call(choice) }, &self.order).await
     }
 
     fn call(&self, choice: usize) -> Call {

@@ -2,15 +2,17 @@
 
 use calls::{Prompt, ResultOf, Role, Tool, Turn};
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use super::tools::ToolCall;
 use crate::error::Result;
+use crate::warnings::Warnings;
 
-/// One message. Participants' names and additional fields of OpenAI's own responses are accepted and ignored.
+/// One message. Participants' names and additional fields of OpenAI's own responses are accepted and ignored; other
+/// fields are ignored with a warning.
 #[derive(Debug, Deserialize, ToSchema)]
-#[serde(tag = "role", rename_all = "lowercase", deny_unknown_fields)]
+#[serde(tag = "role", rename_all = "lowercase")]
 #[allow(dead_code, reason = "some fields are accepted and ignored")]
 #[allow(clippy::large_enum_variant, reason = "messages are parsed once and converted")]
 pub(super) enum ChatMessage {
@@ -18,10 +20,16 @@ pub(super) enum ChatMessage {
     System {
         content: Content,
         name: Option<String>,
+        #[serde(flatten)]
+        #[schema(ignore)]
+        unknown: Map<String, Value>,
     },
     User {
         content: Content,
         name: Option<String>,
+        #[serde(flatten)]
+        #[schema(ignore)]
+        unknown: Map<String, Value>,
     },
     Assistant {
         content: Option<Content>,
@@ -35,11 +43,17 @@ pub(super) enum ChatMessage {
         reasoning_content: Option<String>,
         /// The same, as newer versions of vLLM call it.
         reasoning: Option<String>,
+        #[serde(flatten)]
+        #[schema(ignore)]
+        unknown: Map<String, Value>,
     },
     Tool {
         content: Content,
         tool_call_id: String,
         name: Option<String>,
+        #[serde(flatten)]
+        #[schema(ignore)]
+        unknown: Map<String, Value>,
     },
 }
 
@@ -54,11 +68,16 @@ pub(super) enum Content {
     Parts(Vec<TextPart>),
 }
 
-/// A part of a message's content.
+/// A part of a message's content. Marks for the cache of prompts, and other unknown fields, are ignored with a warning.
 #[derive(Debug, Deserialize, ToSchema)]
-#[serde(tag = "type", rename_all = "lowercase", deny_unknown_fields)]
+#[serde(tag = "type", rename_all = "lowercase")]
 pub(super) enum TextPart {
-    Text { text: String },
+    Text {
+        text: String,
+        #[serde(flatten)]
+        #[schema(ignore)]
+        unknown: Map<String, Value>,
+    },
 }
 
 impl Content {
@@ -66,20 +85,38 @@ impl Content {
         match self {
             Content::Text(text) => text.clone(),
             Content::Parts(parts) => {
-                parts.iter().map(|TextPart::Text { text }| text.as_str()).collect::<Vec<_>>().join("\n")
+                parts.iter().map(|TextPart::Text { text, .. }| text.as_str()).collect::<Vec<_>>().join("\n")
             }
         }
+    }
+}
+
+impl ChatMessage {
+    /// Warns of unknown fields; `place` comes before their names.
+    fn check(&self, place: &str, warnings: &Warnings) -> Result<()> {
+        let (content, unknown) = match self {
+            ChatMessage::System { content, unknown, .. }
+            | ChatMessage::User { content, unknown, .. }
+            | ChatMessage::Tool { content, unknown, .. } => (Some(content), unknown),
+            ChatMessage::Assistant { content, unknown, .. } => (content.as_ref(), unknown),
+        };
+        warnings.ignore(unknown, place)?;
+        let Some(Content::Parts(parts)) = content else { return Ok(()) };
+        parts.iter().enumerate().try_for_each(|(number, TextPart::Text { unknown, .. })| {
+            warnings.ignore(unknown, &format!("{place}content[{number}]."))
+        })
     }
 }
 
 /// The chat as a prompt, every message a turn.
 ///
 /// # Errors
-/// If the arguments of a tool call are not JSON.
-pub(super) fn prompt(messages: &[ChatMessage], tools: Vec<Tool>) -> Result<Prompt> {
+/// If the arguments of a tool call are not JSON, or a message has a field that would change its meaning.
+pub(super) fn prompt(messages: &[ChatMessage], tools: Vec<Tool>, warnings: &Warnings) -> Result<Prompt> {
     let mut prompt = Prompt::new().with_tools(tools);
     let mut made = Vec::new();
-    for message in messages {
+    for (number, message) in messages.iter().enumerate() {
+        message.check(&format!("messages[{number}]."), warnings)?;
         prompt = match message {
             ChatMessage::System { content, .. } => turn(prompt, Role::System, &content.text()),
             ChatMessage::User { content, .. } => turn(prompt, Role::User, &content.text()),
@@ -91,7 +128,7 @@ pub(super) fn prompt(messages: &[ChatMessage], tools: Vec<Tool>) -> Result<Promp
                 let text = content.as_ref().map(Content::text).unwrap_or_default();
                 prompt.turn(Role::Assistant, text, Turn { tool_calls: calls, thought, ..Turn::default() })
             }
-            ChatMessage::Tool { content, tool_call_id, name } => {
+            ChatMessage::Tool { content, tool_call_id, name, .. } => {
                 let call = made.iter().rev().find(|call| call.id == *tool_call_id);
                 let name = name.clone().or_else(|| call.map(|call| call.name.clone()));
                 let result_of = Some(ResultOf { id: tool_call_id.clone(), name });

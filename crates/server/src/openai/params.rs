@@ -50,6 +50,13 @@ pub(crate) enum OneOrMany {
 }
 
 impl OneOrMany {
+    pub fn count(&self) -> usize {
+        match self {
+            OneOrMany::One(_) => 1,
+            OneOrMany::Many(texts) => texts.len(),
+        }
+    }
+
     pub fn into_vec(self) -> Vec<String> {
         match self {
             OneOrMany::One(text) => vec![text],
@@ -57,6 +64,9 @@ impl OneOrMany {
         }
     }
 }
+
+/// Maximum stop strings where the API sets no limit: the engine looks for each of them in every piece of a reply.
+const MAX_STOPS_ELSEWHERE: usize = 64;
 
 /// OpenAI's limits.
 const MAX_STOPS: usize = 4;
@@ -204,6 +214,15 @@ pub(crate) fn check_top(top: Option<usize>, most: usize, param: &str) -> Result<
         return Ok(());
     }
     Err(ServerError::invalid(format!("`{param}` must be 0 to {most}"), param))
+}
+
+/// Checks the number of stop strings of an API that sets no limit.
+pub(crate) fn check_stops(stops: usize, param: &str) -> Result<()> {
+    if stops <= MAX_STOPS_ELSEWHERE {
+        return Ok(());
+    }
+    let message = format!("`{param}` has {stops} strings; at most {MAX_STOPS_ELSEWHERE} are allowed");
+    Err(ServerError::invalid(message, param))
 }
 
 /// Refuses a field that is not supported.

@@ -39,7 +39,7 @@ pub(crate) type Files = Records<StoredFile>;
 /// What the files that batches write are for.
 const WRITTEN: &str = "batch_output";
 
-/// Maximum files of one holder.
+/// Maximum files of one holder; what batches write is kept in any case.
 const MAX_FILES: usize = 10_000;
 
 impl Files {
@@ -52,7 +52,7 @@ impl Files {
     pub fn keep(&self, name: String, purpose: &str, content: PathBuf) -> Result<StoredFile> {
         let _one = self.lock();
         let _alone = self.alone()?;
-        if self.all()?.len() >= MAX_FILES {
+        if purpose != WRITTEN && self.all()?.len() >= MAX_FILES {
             let message = format!("at most {MAX_FILES} files are kept: delete some");
             return Err(ServerError::invalid(message, "file"));
         }
@@ -145,5 +145,30 @@ impl StoredFile {
         json!({ "id": self.id, "object": "file", "bytes": self.bytes, "created_at": self.created,
             "filename": self.name, "purpose": self.purpose, "status": "processed", "expires_at": null,
             "status_details": null })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn outputs_of_batches_are_kept_beyond_the_maximum_of_files() {
+        let folder = tempfile::tempdir().expect("the system has a folder for temporary files");
+        let files = Files::new(folder.path().join("files"));
+        private::folder(files.folder()).expect("it can be made");
+        for number in 0..MAX_FILES {
+            let id = format!("file-{number:032x}");
+            let file = json!({ "id": id, "created": 0, "name": "a.txt", "bytes": 0, "purpose": "user_data" });
+            fs::write(files.folder().join(format!("{id}.json")), file.to_string()).expect("it can be written");
+        }
+        let content = || {
+            let place = folder.path().join("content");
+            fs::write(&place, "Yes.").expect("it can be written");
+            place
+        };
+        let refused = files.keep("b.txt".into(), "user_data", content()).expect_err("there are too many");
+        assert!(refused.to_string().contains("at most 10000 files"), "{refused}");
+        assert_eq!(files.keep_written("batch_output.jsonl".into(), content()).expect("it is kept").bytes, 4);
     }
 }

@@ -4,20 +4,25 @@ use std::collections::HashSet;
 
 use calls::{Tool as OfferedTool, ToolCall as MadeCall, ToolUse};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use crate::error::{Result, ServerError};
+use crate::warnings::Warnings;
 
-/// A tool that the model may call.
+/// A tool that the model may call. Unknown fields are ignored with a warning.
 #[derive(Debug, Deserialize, ToSchema)]
-#[serde(tag = "type", rename_all = "lowercase", deny_unknown_fields)]
+#[serde(tag = "type", rename_all = "lowercase")]
 pub(crate) enum Tool {
-    Function { function: Function },
+    Function {
+        function: Function,
+        #[serde(flatten)]
+        #[schema(ignore)]
+        unknown: Map<String, Value>,
+    },
 }
 
 #[derive(Debug, Clone, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct Function {
     name: String,
     description: Option<String>,
@@ -26,6 +31,9 @@ pub(crate) struct Function {
     /// Arguments always satisfy the schema.
     #[allow(dead_code, reason = "accepted, and always true here")]
     strict: Option<bool>,
+    #[serde(flatten)]
+    #[schema(ignore)]
+    unknown: Map<String, Value>,
 }
 
 /// Whether a tool must be called, and which.
@@ -141,13 +149,15 @@ pub(crate) fn read(
     tools: Option<Vec<Tool>>,
     choice: Option<ToolChoice>,
     parallel: bool,
+    warnings: &Warnings,
 ) -> Result<(Vec<OfferedTool>, Option<ToolUse>)> {
-    let offered = |Tool::Function { function: Function { name, description, parameters, .. } }| OfferedTool {
-        name,
-        description,
-        parameters,
-    };
-    let offered: Vec<OfferedTool> = tools.unwrap_or_default().into_iter().map(offered).collect();
+    let mut offered = Vec::new();
+    for (number, Tool::Function { function, unknown }) in tools.unwrap_or_default().into_iter().enumerate() {
+        warnings.ignore(&unknown, &format!("tools[{number}]."))?;
+        let Function { name, description, parameters, unknown, .. } = function;
+        warnings.ignore(&unknown, &format!("tools[{number}].function."))?;
+        offered.push(OfferedTool { name, description, parameters });
+    }
     let auto = ToolUse { parallel, ..ToolUse::default() };
     let tool_use = match choice {
         None | Some(ToolChoice::Mode(ToolMode::Auto)) => auto,

@@ -20,7 +20,7 @@ use calls::{Agent, Call, Priority, Prompt, Reply};
 use serde_json::Value;
 
 use crate::app::App;
-use crate::corpora::attached::file_ids;
+use crate::corpora::attached::files_by_document;
 use crate::corpora::{AskRequest, Watch, answer, document_paths};
 use crate::error::{Result, ServerError};
 use crate::tenant::Tenant;
@@ -106,10 +106,10 @@ pub(crate) async fn recall(
     let documents = document_paths(tenant, model.corpus.clone()).await.unwrap_or_default();
     lines.append(&mut steps.lock().unwrap_or_else(PoisonError::into_inner).lines);
     let footnotes = wishes.footnotes.unwrap_or(true);
-    let files = file_ids(tenant, model.corpus.clone()).await.unwrap_or_default();
+    let files = files_by_document(tenant, model.corpus.clone()).await.unwrap_or_default();
     let mut told = Recalled::new(answered, lines, &documents, &model.corpus, &address, footnotes);
     for source in &mut told.sources {
-        source.file_id = files.get(&source.title).cloned().or(source.file_id.take());
+        source.file_id = files.get(&source.title).map(|file| file.id.clone()).or(source.file_id.take());
     }
     Ok(told)
 }

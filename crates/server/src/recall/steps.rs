@@ -130,7 +130,7 @@ mod tests {
     use super::Steps;
 
     #[test]
-    fn steps_are_told_in_words() {
+    fn steps_are_described_in_words() {
         let mut steps = Steps::default();
         let mut check = |event: serde_json::Value, want: &str| {
             assert_eq!(steps.add(&event).as_deref().unwrap_or_default(), want);
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_preparation_is_told_by_tenths() {
+    fn the_progress_of_a_preparation_is_reported_in_tenths() {
         let mut steps = Steps::default();
         for done in 0..100 {
             steps.add(&json!({ "event": "prepare", "step": "embedding", "done": done, "of": 100 }));

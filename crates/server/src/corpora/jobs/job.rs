@@ -137,7 +137,18 @@ impl Job {
         refused: Vec<FailedFile>,
         folder: TempDir,
     ) -> Result<Job> {
-        let id = fresh_id("job")?;
+        Job::with_id(fresh_id("job")?, corpus, method, files, refused, folder).await
+    }
+
+    /// The same with an id that was made before.
+    pub(in crate::corpora) async fn with_id(
+        id: String,
+        corpus: String,
+        method: &'static dyn Method,
+        files: Vec<Upload>,
+        refused: Vec<FailedFile>,
+        folder: TempDir,
+    ) -> Result<Job> {
         let begun = since_1970().as_millis() as u64;
         let (error, cancelled, interruptions) = (None, false, 0);
         let journal = Journal { id, corpus, method, files, refused, begun, error, cancelled, interruptions };

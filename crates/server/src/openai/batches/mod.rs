@@ -119,7 +119,9 @@ async fn cancel(Extension(tenant): CurrentTenant, extract::Path(id): extract::Pa
             if batch.status.is_end() {
                 return Err(ServerError::Conflict(format!("batch {} has ended", batch.id)));
             }
-            batch.set(Status::Cancelling);
+            // One that waits for its turn has no requests to finish.
+            let has_begun = batch.status != Status::Validating;
+            batch.set(if has_begun { Status::Cancelling } else { Status::Cancelled });
             Ok(batch.clone())
         })?
     });

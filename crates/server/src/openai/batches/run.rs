@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use axum::body::{Body, to_bytes};
 use axum::extract::DefaultBodyLimit;
-use axum::http::{Request, StatusCode, header};
+use axum::http::{HeaderMap, Request, StatusCode, header};
 use axum::{Extension, Router};
 use calls::Priority;
 use futures_util::{StreamExt, stream};
@@ -39,7 +39,7 @@ pub(super) async fn with<T: Send + 'static>(
 /// Requests of a batch that are answered at once.
 const CONCURRENT: usize = 4;
 
-/// The pause before a request is tried again that the server had no room for.
+/// The pause between two looks whether a batch that waits was cancelled or may continue.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// Resumes the batches of a tenant that the end of a previous server interrupted.
@@ -109,7 +109,7 @@ async fn alone(app: &App, tenant: &Arc<Tenant>, id: &str) -> Result<()> {
 async fn run(app: &App, tenant: &Arc<Tenant>, id: &str) -> Result<()> {
     let (owner, name) = (Arc::clone(tenant), id.to_owned());
     let most = app.config.max_body_bytes;
-    let (endpoint, left) = run_blocking(move || begin(&owner, &name, most)).await?;
+    let Some((endpoint, left)) = run_blocking(move || begin(&owner, &name, most)).await? else { return Ok(()) };
     let routes = super::super::routes(&app.config).split_for_parts().0;
     let routes: Router = routes
         .layer(DefaultBodyLimit::max(app.config.max_body_bytes))
@@ -120,6 +120,7 @@ async fn run(app: &App, tenant: &Arc<Tenant>, id: &str) -> Result<()> {
         .map(|line| {
             let (service, endpoint, line) = (service.clone(), endpoint.as_str(), Arc::new(line));
             async move {
+                let mut pauses = 0;
                 loop {
                     let is_cancelled = with(tenant, {
                         let id = id.to_owned();
@@ -128,8 +129,19 @@ async fn run(app: &App, tenant: &Arc<Tenant>, id: &str) -> Result<()> {
                     if is_stopping(app) || is_cancelled.await? {
                         return Ok(());
                     }
-                    let outcome = PRIORITY.scope(Priority::Bulk, answer(app, &service, endpoint, &line)).await?;
-                    let Some(outcome) = outcome else { return Ok(()) };
+                    if pauses > 0 {
+                        pauses -= 1;
+                        sleep(PAUSE).await;
+                        continue;
+                    }
+                    let outcome = match PRIORITY.scope(Priority::Bulk, answer(app, &service, endpoint, &line)).await? {
+                        Answer::Outcome(outcome) => outcome,
+                        Answer::Later { pause_seconds } => {
+                            pauses = pause_seconds;
+                            continue;
+                        }
+                        Answer::Stopping => return Ok(()),
+                    };
                     let (owner, name, line) = (Arc::clone(tenant), id.to_owned(), Arc::clone(&line));
                     if run_blocking(move || record(&owner, &name, &line, outcome)).await? {
                         return Ok::<_, ServerError>(());
@@ -153,8 +165,9 @@ fn is_stopping(app: &App) -> bool {
     app.stopping.load(Ordering::Relaxed)
 }
 
-/// The endpoint of a batch, and the lines of at most `max_line_bytes` that have no reply yet.
-fn begin(tenant: &Tenant, id: &str, max_line_bytes: usize) -> Result<(String, Vec<Line>)> {
+/// The endpoint of a batch, and the lines of at most `max_line_bytes` that have no reply yet; none if it was cancelled
+/// before.
+fn begin(tenant: &Tenant, id: &str, max_line_bytes: usize) -> Result<Option<(String, Vec<Line>)>> {
     let batches = &tenant.batches;
     let batch = batches.records.read(id)?;
     let input = fs::read(tenant.files.find(&batch.input)?.1)?;
@@ -166,13 +179,14 @@ fn begin(tenant: &Tenant, id: &str, max_line_bytes: usize) -> Result<(String, Ve
         (lines::answered(&place(tenant, id, REPLIES)?)?, lines::answered(&place(tenant, id, FAILURES)?)?)
     };
     left.retain(|line| !completed.contains(&line.number) && !failed.contains(&line.number));
-    batches.change(id, |batch| {
+    let was_cancelled = batches.change(id, |batch| {
         batch.counts = Counts { total, completed: completed.len(), failed: failed.len() };
         if batch.status == Status::Validating {
             batch.set(Status::InProgress);
         }
+        batch.status.is_end()
     })?;
-    Ok((batch.endpoint, left))
+    Ok((!was_cancelled).then_some((batch.endpoint, left)))
 }
 
 /// What became of a request: its reply, or why it is not one.
@@ -185,39 +199,47 @@ struct Reply {
     quoted: Option<Quoted>,
 }
 
-/// Sends a request; none if the server is stopping.
-async fn answer(
-    app: &App,
-    service: &TowerToHyperService<Router>,
-    endpoint: &str,
-    line: &Line,
-) -> Result<Option<Outcome>> {
+/// What the server says to a request.
+enum Answer {
+    Outcome(Outcome),
+    /// It had no room.
+    Later {
+        pause_seconds: u64,
+    },
+    Stopping,
+}
+
+/// Sends a request once.
+async fn answer(app: &App, service: &TowerToHyperService<Router>, endpoint: &str, line: &Line) -> Result<Answer> {
     let body = match &line.body {
         Ok(body) => body.clone(),
-        Err(reason) => return Ok(Some(Err(reason.clone()))),
+        Err(reason) => return Ok(Answer::Outcome(Err(reason.clone()))),
     };
-    loop {
-        let request = Request::post(endpoint)
-            .header(header::CONTENT_TYPE, "application/json")
-            .body(Body::from(body.clone()))
-            .map_err(|error| ServerError::Worker(error.to_string()))?;
-        let response = match service.call(request).await {
-            Ok(response) => response,
-            Err(never) => match never {},
-        };
-        let (status, quoted) = (response.status(), response.extensions().get::<Quoted>().cloned());
-        if is_stopping(app) && !status.is_success() {
-            return Ok(None);
-        }
-        if status == StatusCode::TOO_MANY_REQUESTS {
-            sleep(PAUSE).await;
-            continue;
-        }
-        let unusable = |error: axum::Error| ServerError::Worker(error.to_string());
-        let bytes = to_bytes(response.into_body(), usize::MAX).await.map_err(unusable)?;
-        let body = serde_json::from_slice(&bytes).unwrap_or_else(|_| String::from_utf8_lossy(&bytes).into());
-        return Ok(Some(Ok(Reply { status, body, quoted })));
+    let request = Request::post(endpoint)
+        .header(header::CONTENT_TYPE, "application/json")
+        .body(Body::from(body))
+        .map_err(|error| ServerError::Worker(error.to_string()))?;
+    let response = match service.call(request).await {
+        Ok(response) => response,
+        Err(never) => match never {},
+    };
+    let (status, quoted) = (response.status(), response.extensions().get::<Quoted>().cloned());
+    if is_stopping(app) && !status.is_success() {
+        return Ok(Answer::Stopping);
     }
+    if status == StatusCode::TOO_MANY_REQUESTS {
+        return Ok(Answer::Later { pause_seconds: pause_seconds(response.headers()) });
+    }
+    let unusable = |error: axum::Error| ServerError::Worker(error.to_string());
+    let bytes = to_bytes(response.into_body(), usize::MAX).await.map_err(unusable)?;
+    let body = serde_json::from_slice(&bytes).unwrap_or_else(|_| String::from_utf8_lossy(&bytes).into());
+    Ok(Answer::Outcome(Ok(Reply { status, body, quoted })))
+}
+
+/// The seconds after which a refused request may be sent again.
+fn pause_seconds(headers: &HeaderMap) -> u64 {
+    let told = headers.get(header::RETRY_AFTER).and_then(|seconds| seconds.to_str().ok()?.parse().ok());
+    told.unwrap_or(1).max(1)
 }
 
 /// Keeps what became of a request; false if a text that the reply may quote was removed or replaced meanwhile, so that the
@@ -301,5 +323,25 @@ fn keep(tenant: &Tenant, id: &str, extension: &str) -> Result<Option<String>> {
             Ok(None)
         }
         Err(_) => Ok(kept(tenant, id, extension)?.map(|file| file.id)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::{HeaderMap, HeaderValue, header};
+
+    use super::pause_seconds;
+
+    #[test]
+    fn a_refused_request_is_sent_again_after_the_pause_that_is_asked_for() {
+        let check = |value: Option<&'static str>, want: u64| {
+            let header = |value| (header::RETRY_AFTER, HeaderValue::from_static(value));
+            let headers: HeaderMap = value.map(header).into_iter().collect();
+            assert_eq!(pause_seconds(&headers), want, "{value:?}");
+        };
+        check(Some("17"), 17);
+        check(Some("0"), 1);
+        check(Some("Fri, 31 Dec 1999 23:59:59 GMT"), 1);
+        check(None, 1);
     }
 }

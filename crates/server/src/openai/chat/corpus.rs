@@ -1,6 +1,7 @@
 //! Chat completions of a corpus: an answer from memory, its steps as reasoning, its citations as `url_citation`s.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
@@ -27,6 +28,8 @@ struct Head {
     created: u64,
     model: String,
     include_usage: bool,
+    /// True once a chunk was made: the first one has the role.
+    has_begun: Arc<AtomicBool>,
 }
 
 /// Answers a chat with a corpus.
@@ -41,7 +44,8 @@ pub(super) async fn complete(
 ) -> Result<Response> {
     let include_usage = request.stream_options.is_some_and(|options| options.include_usage);
     let streams = request.stream.unwrap_or(false);
-    let head = Head { id: fresh_id("chatcmpl")?, created: since_1970().as_secs(), model: model.name(), include_usage };
+    let (id, created, has_begun) = (fresh_id("chatcmpl")?, since_1970().as_secs(), Arc::default());
+    let head = Head { id, created, model: model.name(), include_usage, has_begun };
     let corpus = model.corpus.clone();
     let question = read(request, model, address, warnings)?;
     if !streams {
@@ -85,7 +89,7 @@ fn read(request: ChatRequest, model: CorpusModel, address: Address, warnings: &W
         pages: None,
         max_output_tokens,
     };
-    let question = Question { model, prompt: prompt(&request.messages, Vec::new())?, address, wishes };
+    let question = Question { model, prompt: prompt(&request.messages, Vec::new(), warnings)?, address, wishes };
     let unused = [
         ("tools", request.tools.is_some_and(|tools| !tools.is_empty())),
         ("max_tokens", max_output_tokens.is_some() && !question.is_task()),
@@ -120,7 +124,9 @@ impl Head {
     }
 
     fn chunk(&self, mut delta: Value) -> Value {
-        delta["role"] = "assistant".into();
+        if !self.has_begun.swap(true, Ordering::Relaxed) {
+            delta["role"] = "assistant".into();
+        }
         self.with_choice(json!({ "index": 0, "delta": delta, "logprobs": null, "finish_reason": null }))
     }
 

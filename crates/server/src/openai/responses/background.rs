@@ -24,6 +24,7 @@ pub(super) async fn start(app: App, tenant: Arc<Tenant>, generation: Generation,
         async move {
             let _permit = permit;
             if let Err(error) = generation.run(&app, &tenant).await {
+                error.log();
                 let failed = generation.asked.frame.failed(&error, lock(&generation.output).finished());
                 if let Err(error) = stored::put(&tenant, record.with_response(failed), generation.states).await {
                     tracing::error!(%error, "cannot keep a response");

@@ -93,6 +93,7 @@ impl Generation {
                 if !output.has_started() {
                     return Err(error);
                 }
+                error.log();
                 let failed = self.asked.frame.failed(&error, output.finished());
                 output.send_response("response.failed", &failed);
                 Ok(())

@@ -14,7 +14,7 @@ use super::items::{Input, Items};
 use super::kept::Record;
 use super::output::Frame;
 use super::tools::{self, Offer, ResponseToolChoice};
-use crate::app::{App, fresh_id, since_1970};
+use crate::app::{App, fresh_id, is_of_batch, since_1970};
 use crate::error::{Result, ServerError};
 use crate::ollama::with_preset;
 use crate::recall::{Address, CorpusModel, Question, Wishes, warn_of_unused};
@@ -52,7 +52,7 @@ pub(super) struct ResponseRequest {
     truncation: Option<String>,
     include: Option<Vec<String>>,
     metadata: Option<Value>,
-    /// Whether the response can be retrieved and continued; true by default.
+    /// Whether the response can be retrieved and continued; true by default, but in a batch.
     pub store: Option<bool>,
     /// Whether the sources of an answer from a corpus follow its text; true by default.
     footnotes: Option<bool>,
@@ -204,9 +204,9 @@ impl ResponseRequest {
         let fields = json!({
             "background": background, "instructions": self.instructions, "max_output_tokens": params.max_output_tokens,
             "metadata": self.metadata.unwrap_or_else(|| json!({})), "parallel_tool_calls": parallel,
-            "previous_response_id": self.previous_response_id, "temperature": params.sampling.temperature,
-            "top_p": params.sampling.top_p, "text": { "format": format }, "tool_choice": choice, "tools": definitions,
-            "truncation": "disabled", "store": stores,
+            "previous_response_id": self.previous_response_id, "temperature": decimal(params.sampling.temperature),
+            "top_p": decimal(params.sampling.top_p), "text": { "format": format }, "tool_choice": choice,
+            "tools": definitions, "truncation": "disabled", "store": stores,
             "conversation": self.conversation.as_ref().map(|named| json!({ "id": named.id() })),
         });
         let (id, created) = (fresh_id("resp")?, since_1970().as_secs());
@@ -233,10 +233,15 @@ impl ResponseRequest {
         FileSearch::read(tools, self.tool_choice.as_ref(), include, warnings)
     }
 
-    /// Whether the response is kept.
+    /// Whether the response is kept. Those of a batch are in its file, and would take the places of others.
     pub fn stores(&self, app: &App) -> bool {
-        app.config.keep_threads && self.store.unwrap_or(true)
+        app.config.keep_threads && self.store.unwrap_or_else(|| !is_of_batch())
     }
+}
+
+/// A number with the digits that the request has, not with those of the equal number of 64 bits.
+fn decimal(number: f32) -> Value {
+    number.to_string().parse::<f64>().map_or(Value::Null, Value::from)
 }
 
 /// The output format, and the `format` field of the response.

@@ -76,11 +76,11 @@ async fn create(
     Path(store): Path<String>,
     Body(new): Body<NewFileBatch>,
 ) -> Result<Json<Value>> {
-    let attributes = new.attributes.unwrap_or_else(|| json!({}));
+    let attributes = new.attributes.unwrap_or_default();
     let ids = match (new.file_ids, new.files) {
         (Some(ids), None) => ids.into_iter().map(|id| (id, attributes.clone())).collect(),
         (None, Some(files)) => {
-            files.into_iter().map(|file| (file.file_id, file.attributes.unwrap_or_else(|| json!({})))).collect()
+            files.into_iter().map(|file| (file.file_id, file.attributes.unwrap_or_default())).collect()
         }
         _ => Vec::new(),
     };

@@ -1,5 +1,6 @@
 //! The files of a vector store: documents of its corpus.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use axum::extract::{Path, State};
@@ -12,10 +13,11 @@ use utoipa_axum::routes;
 
 use super::super::files;
 use super::super::paging::{Part, listed};
+use super::attributes::checked;
 use super::unknown;
 use crate::app::App;
 use crate::body::{Body, Params};
-use crate::corpora::attached::{self, Entry, NewFile, Progress, attach, detach, entries};
+use crate::corpora::attached::{self, Entry, NewFile, Progress, attach, detach, entries, file_ids};
 use crate::error::{Result, ServerError};
 use crate::tenant::{CurrentTenant, Tenant};
 
@@ -41,8 +43,17 @@ struct VectorStoreFileUpdate {
     attributes: Value,
 }
 
-/// Files by their ids, with their attributes.
+/// Files by their ids, with their attributes; one that is named twice is refused.
 pub(super) async fn chosen(tenant: &Arc<Tenant>, ids: Vec<(String, Value)>) -> Result<Vec<NewFile>> {
+    let ids: Vec<(String, Value)> =
+        ids.into_iter().map(|(id, attributes)| Ok((id, checked(attributes)?))).collect::<Result<_>>()?;
+    let again = {
+        let mut known = HashSet::new();
+        ids.iter().find(|(id, _)| !known.insert(id.as_str())).map(|(id, _)| id.clone())
+    };
+    if let Some(id) = again {
+        return Err(ServerError::invalid(format!("{id} is named twice"), "file_id"));
+    }
     files::with(tenant, move |files| {
         let find = |(id, attributes): (String, Value)| {
             let (file, path) = files.find(&id)?;
@@ -61,11 +72,10 @@ pub(super) async fn add(
     new: Vec<NewFile>,
     batch: Option<String>,
 ) -> Result<()> {
-    let known = entries(tenant, store.clone()).await?;
-    for (number, file) in new.iter().enumerate() {
-        if known.iter().any(|known| known.id == file.id) || new[..number].iter().any(|other| other.id == file.id) {
-            return Err(ServerError::invalid(format!("{} is in the vector store {store} already", file.id), "file_id"));
-        }
+    let _one = tenant.attaching.lock().await;
+    let known = file_ids(tenant, store.clone()).await?;
+    if let Some(NewFile { id, .. }) = new.iter().find(|file| known.contains(&file.id)) {
+        return Err(ServerError::invalid(format!("{id} is in the vector store {store} already"), "file_id"));
     }
     attach(app, tenant, store, new, batch).await
 }
@@ -105,7 +115,7 @@ async fn create(
     Path(store): Path<String>,
     Body(new): Body<NewVectorStoreFile>,
 ) -> Result<Json<Value>> {
-    let files = chosen(&tenant, vec![(new.file_id.clone(), new.attributes.unwrap_or_else(|| json!({})))]).await?;
+    let files = chosen(&tenant, vec![(new.file_id.clone(), new.attributes.unwrap_or_default())]).await?;
     add(&app, &tenant, store.clone(), files, None).await?;
     shown(&tenant, store, &new.file_id).await
 }
@@ -138,18 +148,20 @@ async fn update(
     Path((store, id)): Path<(String, String)>,
     Body(update): Body<VectorStoreFileUpdate>,
 ) -> Result<Json<Value>> {
-    attached::set_attributes(&tenant, store.clone(), id.clone(), update.attributes).await?;
+    let attributes = checked(update.attributes)?;
+    attached::set_attributes(&tenant, store.clone(), id.clone(), attributes).await?;
     shown(&tenant, store, &id).await
 }
 
-/// The text of a file, as the corpus has it.
+/// The text of a file, as the corpus has it: one part, or one for each conversation of an export.
 #[utoipa::path(get, path = "/v1/vector_stores/{vector_store_id}/files/{file_id}/content", tag = "OpenAI",
     params(("vector_store_id" = String, Path), ("file_id" = String, Path)),
     responses((status = 200, body = Value), (status = 404)))]
 async fn content(Extension(tenant): CurrentTenant, Path((store, id)): Path<(String, String)>) -> Result<Json<Value>> {
-    let text = attached::text(&tenant, store, id).await?;
-    Ok(Json(json!({ "object": "vector_store.file_content.page", "data": [{ "type": "text", "text": text }],
-        "has_more": false, "next_page": null })))
+    let texts = attached::texts(&tenant, store, id).await?;
+    let data: Vec<Value> = texts.into_iter().map(|text| json!({ "type": "text", "text": text })).collect();
+    Ok(Json(json!({ "object": "vector_store.file_content.page", "data": data, "has_more": false,
+        "next_page": null })))
 }
 
 /// Remove a file from a vector store: the document with all that was made from it. The file itself is kept.

@@ -1,6 +1,7 @@
 //! /v1/vector_stores: the corpora of a holder, as OpenAI's clients make, fill and search them. The id of a store is the
 //! name of its corpus.
 
+mod attributes;
 mod batches;
 mod files;
 mod search;
@@ -15,7 +16,7 @@ use axum::extract::{Path, State};
 use axum::{Extension, Json};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use store::{Corpus, private};
+use store::{Corpus, Listing, private};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -71,12 +72,15 @@ struct About {
 const ABOUT: &str = "vector_store.json";
 
 impl About {
-    /// None for a corpus that was not made as a vector store.
-    fn of(corpus: &Corpus) -> Result<Option<About>> {
+    /// That of a corpus with these files. One that was not made as a vector store is as old as its first file.
+    fn of(corpus: &Corpus, entries: &[Entry]) -> Result<About> {
         let damaged = |error| io::Error::new(io::ErrorKind::InvalidData, format!("{ABOUT} is damaged: {error}"));
         match fs::read(corpus.file(ABOUT)) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            bytes => Ok(Some(serde_json::from_slice(&bytes?).map_err(damaged)?)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let created = entries.first().map_or(0, |entry| entry.created);
+                Ok(About { created, ..About::default() })
+            }
+            bytes => Ok(serde_json::from_slice(&bytes?).map_err(damaged)?),
         }
     }
 
@@ -89,14 +93,29 @@ impl About {
 fn shown(corpus: &str, tenant: &Tenant) -> Result<Value> {
     let open = tenant.open(corpus)?;
     let entries = entries_of(tenant, &open)?;
-    let about = About::of(&open)?
-        .unwrap_or_else(|| About { created: entries.first().map_or(0, |entry| entry.created), ..About::default() });
-    let counts = counts(&entries);
+    let (about, counts) = (About::of(&open, &entries)?, counts(&entries));
     let status = if counts["in_progress"] == 0 { "completed" } else { "in_progress" };
     Ok(json!({ "id": corpus, "object": "vector_store", "created_at": about.created,
         "name": open.title(), "description": about.description,
         "usage_bytes": open.bytes()?, "file_counts": counts, "status": status,
         "expires_after": null, "expires_at": null, "last_active_at": about.created, "metadata": about.metadata }))
+}
+
+/// A vector store of the list; none if it was removed meanwhile. One of which texts are being removed cannot be opened,
+/// and is as the list knows it.
+fn listed_store(Listing { name, title, bytes, counts }: Listing, tenant: &Tenant) -> Option<Result<Value>> {
+    // One that is damaged is left out.
+    let files = counts.ok()?.documents;
+    match shown(&name.to_string(), tenant) {
+        Err(ServerError::Store(store::Error::UnknownCorpus { .. })) => None,
+        Err(ServerError::Store(store::Error::CorpusBusy { .. })) => {
+            let counts = json!({ "in_progress": 0, "completed": files, "cancelled": 0, "failed": 0, "total": files });
+            Some(Ok(json!({ "id": name.to_string(), "object": "vector_store", "created_at": 0, "name": title,
+                "description": null, "usage_bytes": bytes, "file_counts": counts, "status": "in_progress",
+                "expires_after": null, "expires_at": null, "last_active_at": null, "metadata": {} })))
+        }
+        shown => Some(shown),
+    }
 }
 
 /// How many files are how far.
@@ -126,7 +145,7 @@ async fn create(
 ) -> Result<Json<Value>> {
     refuse_if(new.expires_after.is_some(), "expires_after")?;
     let files = new.file_ids.unwrap_or_default();
-    let chosen = files::chosen(&tenant, files.iter().map(|id| (id.clone(), json!({}))).collect()).await?;
+    let chosen = files::chosen(&tenant, files.into_iter().map(|id| (id, Value::Null)).collect()).await?;
     let (models, owner) = (Arc::clone(&app), Arc::clone(&tenant));
     let about = About {
         created: since_1970().as_secs(),
@@ -152,8 +171,8 @@ async fn create(
 #[utoipa::path(get, path = "/v1/vector_stores", tag = "OpenAI", params(Part), responses((status = 200, body = Value)))]
 async fn list(Extension(tenant): CurrentTenant, Params(part): Params<Part>) -> Result<Json<Value>> {
     let stores = run_blocking(move || {
-        let names = tenant.corpora.list()?.into_iter().filter(|listing| listing.counts.is_ok());
-        names.map(|listing| shown(&listing.name.to_string(), &tenant)).collect::<Result<Vec<Value>>>()
+        let listings = tenant.corpora.list()?.into_iter();
+        listings.filter_map(|listing| listed_store(listing, &tenant)).collect::<Result<Vec<Value>>>()
     });
     let mut stores = stores.await?;
     stores.sort_by_key(|store| store["created_at"].as_u64());
@@ -184,7 +203,7 @@ async fn update(
         }
         if let Some(metadata) = update.metadata {
             let open = owner.open(&corpus)?;
-            let about = About::of(&open)?.unwrap_or_default();
+            let about = About::of(&open, &entries_of(&owner, &open)?)?;
             About { metadata, ..about }.write(&open)?;
         }
         Ok(())

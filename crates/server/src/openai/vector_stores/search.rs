@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 use super::super::params::refuse_if;
 use crate::admission::AdmittedJson;
 use crate::app::App;
-use crate::corpora::attached::{Entry, entries};
+use crate::corpora::attached::files_by_document;
 use crate::corpora::{SearchRequest, search_pages};
 use crate::error::{Result, ServerError};
 use crate::tenant::{CurrentTenant, Tenant};
@@ -58,12 +58,13 @@ pub(in crate::openai) async fn found(
 ) -> Result<Vec<Value>> {
     let request = SearchRequest { query: query.to_owned(), tool: None, k: Some(k) };
     let hits = search_pages(app, tenant, store.to_owned(), request).await?;
-    let entries = entries(tenant, store.to_owned()).await?;
+    let files = files_by_document(tenant, store.to_owned()).await?;
     let result = |hit: Value| {
-        let of_hit = |entry: &&Entry| hit["name"] == entry.document.as_str();
-        let entry = entries.iter().find(of_hit);
-        json!({ "file_id": entry.map(|entry| &entry.id), "filename": hit["name"], "score": hit["score"],
-            "attributes": entry.map_or(&json!({}), |entry| &entry.attributes), "text": hit["text"] })
+        let file = hit["name"].as_str().and_then(|name| files.get(name));
+        let id = file.map_or_else(|| format!("{store}/{}", hit["document"]), |file| file.id.clone());
+        let attributes = file.map_or_else(|| json!({}), |file| file.attributes.clone());
+        json!({ "file_id": id, "filename": hit["name"], "score": hit["score"], "attributes": attributes,
+            "text": hit["text"] })
     };
     Ok(hits.into_iter().map(result).collect())
 }
