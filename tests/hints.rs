@@ -5,7 +5,7 @@ use std::process::Stdio;
 use test_support::home::{Home, memlocal};
 
 #[test]
-fn what_is_mistyped_is_met_with_a_hint_that_helps() {
+fn mistakes_on_the_command_line_have_hints() {
     let home = Home::bare("hints");
     home.run(&["corpus", "rm", "nosuch"])
         .is_error(&["error: there is no corpus `nosuch`", "hint: memlocal corpus list shows all of them"]);
@@ -26,6 +26,7 @@ fn what_is_mistyped_is_met_with_a_hint_that_helps() {
     let twice = ["error: `ann` has a key already", "hint: for a new one, take it away first: memlocal keys rm ann"];
     home.run(&["keys", "add", "ann"]).is_error(&twice);
     assert_eq!(home.get(&["keys", "list"]), "ann\n");
+    assert_eq!(home.get(&["keys", "rm", "ann"]), "removed the key of ann\n");
     let no_folder = ["error: there is no folder nowhere", "hint: make it, or choose another place"];
     home.run(&["corpus", "backup", "nosuch", "nowhere/a.sqlite"]).is_error(&no_folder);
     home.run(&["bundle", "-o", "nowhere/office"]).is_error(&no_folder);
@@ -53,7 +54,7 @@ fn what_is_mistyped_is_met_with_a_hint_that_helps() {
 }
 
 #[test]
-fn a_closed_standard_error_changes_nothing_but_that_nothing_is_read() {
+fn a_closed_standard_error_does_not_end_the_program() {
     let Some(home) = Home::new("closed") else { return };
     home.write("a.txt", "The lamp was out.\n");
     home.write("b.exe", "no document");
@@ -66,7 +67,7 @@ fn a_closed_standard_error_changes_nothing_but_that_nothing_is_read() {
 }
 
 #[test]
-fn an_mcp_client_that_goes_away_at_once_is_no_failure() {
+fn an_mcp_client_that_disconnects_at_once_is_no_failure() {
     let Some(home) = Home::new("mcp-gone") else { return };
     let said = home.said(home.command(&["mcp"]).stdin(Stdio::null()).output().unwrap());
     assert_eq!((said.code, said.err.contains("error:")), (0, false), "{said:?}");

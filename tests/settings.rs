@@ -8,7 +8,7 @@ use test_support::home::{Home, Said};
 const NAMES: &str = "hint: the names are those of the flags: memlocal COMMAND --help lists them";
 
 #[test]
-fn a_config_file_is_heeded_and_its_mistakes_are_told_with_their_line() {
+fn a_config_file_is_used_and_its_mistakes_are_reported_with_their_line() {
     let home = Home::bare("config");
     home.write("elsewhere/corpora/.keep", "");
     home.write("my.toml", "# Where data are kept.\ndata-dir = \"elsewhere\"\n");
@@ -32,6 +32,24 @@ fn a_config_file_is_heeded_and_its_mistakes_are_told_with_their_line() {
     fs::write(&known, format!("[serve]\nport = {port}\n")).unwrap();
     let said = home.run(&["serve"]);
     assert!(said.err.starts_with(&format!("error: cannot listen on 127.0.0.1:{port}\n")), "{}", said.err);
+}
+
+#[test]
+fn a_filter_of_logs_that_cannot_be_used_is_named_in_one_line() {
+    let home = Home::bare("log");
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let serve = |filter: &str| {
+        home.said(home.command(&["serve", "--port", &port]).env("RUST_LOG", filter).output().unwrap()).err
+    };
+    let wrong = serve("info,server=loud");
+    let lines: Vec<&str> = wrong.lines().collect();
+    assert!(lines[0].starts_with("RUST_LOG is not used, logs are filtered by info,rmcp=warn: "), "{wrong}");
+    assert!(lines[1].starts_with("error: cannot listen on "), "{wrong}");
+    for usable in ["", "warn"] {
+        let said = serve(usable);
+        assert!(said.starts_with("error: cannot listen on "), "{said}");
+    }
 }
 
 #[test]
@@ -82,6 +100,8 @@ fn an_empty_variable_is_as_one_that_is_not_set() {
     };
     let listed = run(&["corpus", "list"]);
     assert_eq!((listed.code, listed.err.as_str()), (0, ""));
+    // A port that is free: the default one may be in use.
+    fs::write(home.data().join("config.toml"), "[serve]\nport = 0\n").unwrap();
     home.run(&["serve", "--model", "none.gguf"]).is_error(&["error: none.gguf is missing"]);
     assert_eq!(run(&["serve", "--model", "none.gguf"]), home.run(&["serve", "--model", "none.gguf"]));
     fs::write(home.data().join("config.toml"), "[models]\nmodel = \"file.gguf\"\n").unwrap();
@@ -135,6 +155,24 @@ fn shells_and_the_manual_know_every_command() {
     let page = |name: &str| fs::read_to_string(home.path("pages").join(name)).unwrap();
     assert!(page("memlocal.1").contains("A long memory over private documents"));
     assert!(page("memlocal-serve.1").contains("bench\\-runs"), "{}", page("memlocal-serve.1"));
+}
+
+#[test]
+fn completions_and_man_pages_have_no_flags_that_help_hides() {
+    let home = Home::bare("shell-flags");
+    let fish = home.get(&["completions", "fish"]);
+    let offers = |command: &str, flag: &str| {
+        let [of, long] = [format!("_using_subcommand {command}"), format!(" -l {flag} ")];
+        fish.lines().any(|line| line.contains(&of) && line.contains(&long))
+    };
+    for command in ["ask", "models; and __fish_seen_subcommand_from fit", "keys", "corpus"] {
+        assert!(offers(command, "data-dir"), "{command}");
+        assert_eq!(offers(command, "kv-tokens"), !["keys", "corpus"].contains(&command), "{command}");
+    }
+    home.get(&["man", "pages"]);
+    let lists = |name: &str, flag: &str| fs::read_to_string(home.path("pages").join(name)).unwrap().contains(flag);
+    assert!(lists("memlocal-ask.1", "kv\\-tokens") && lists("memlocal-keys-list.1", "data\\-dir"));
+    assert!(!lists("memlocal-keys-list.1", "kv\\-tokens"));
 }
 
 #[test]

@@ -105,16 +105,32 @@ pub enum Command {
     PdfText { path: PathBuf },
 }
 
+/// Commands that compute nothing.
+const IDLE: [&str; 5] = ["keys", "corpus", "methods", "completions", "man"];
+
+/// The global flags of processors and caches.
+fn computing_flags(command: &clap::Command) -> Vec<clap::Arg> {
+    const COMPUTING: [&str; 7] = ["gpu", "cpu", "backend", "threads", "kv_tokens", "kv", "draft_tokens"];
+    command.get_arguments().filter(|flag| COMPUTING.contains(&flag.get_id().as_str())).cloned().collect()
+}
+
 /// The command line. Commands that compute nothing do not list the flags of processors and caches.
 pub fn command() -> clap::Command {
-    const IDLE: [&str; 5] = ["keys", "corpus", "methods", "completions", "man"];
-    const COMPUTING: [&str; 7] = ["gpu", "cpu", "backend", "threads", "kv_tokens", "kv", "draft_tokens"];
     let mut command = Args::command();
-    let flags: Vec<clap::Arg> =
-        command.get_arguments().filter(|flag| COMPUTING.contains(&flag.get_id().as_str())).cloned().collect();
+    let flags = computing_flags(&command);
     // A subcommand that defines a global flag itself does not inherit it.
     for idle in IDLE {
         command = command.mut_subcommand(idle, |idle| idle.args(flags.iter().map(|flag| flag.clone().hide(true))));
     }
     command
+}
+
+/// The same for the completions of shells, which offer hidden flags too: commands that compute nothing have no such flags.
+pub fn completed() -> clap::Command {
+    let mut command = Args::command();
+    let flags = computing_flags(&command);
+    for flag in &flags {
+        command = command.mut_arg(flag.get_id(), |flag| flag.global(false));
+    }
+    command.mut_subcommands(|of| if IDLE.contains(&of.get_name()) { of } else { of.args(&flags) })
 }

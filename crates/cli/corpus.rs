@@ -1,11 +1,11 @@
 //! `memlocal corpus`: lists, shows, checks, repairs, backs up, restores and removes corpora.
 
-use std::io::{IsTerminal, Write, stderr, stdin};
 use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use indicatif::HumanBytes;
+use launch::confirmation::{can_ask, is_confirmed};
 use launch::eprintln;
 use launch::failure::{refusal, skipped_some};
 use launch::flags::GlobalFlags;
@@ -84,8 +84,7 @@ fn confirm(corpora: &Corpora, name: &str, global: &GlobalFlags) -> Result<()> {
     let Some(listing) = corpora.list()?.into_iter().find(|listing| listing.name.to_string() == name) else {
         return Ok(());
     };
-    let (input, mut output) = (stdin(), stderr());
-    if !input.is_terminal() || !output.is_terminal() {
+    if !can_ask() {
         return Err(refusal(
             format!("there is no terminal to ask at whether {name} may be removed"),
             format!("to remove it without a question: memlocal corpus rm {name} --yes"),
@@ -95,13 +94,10 @@ fn confirm(corpora: &Corpora, name: &str, global: &GlobalFlags) -> Result<()> {
     let size =
         listing.counts.map_or_else(|_| size.to_string(), |counts| counted(counts.documents as usize, "document"));
     let whose = if global.vectors.is_some() { ", for all who share it" } else { "" };
-    write!(output, "remove {name} ({size}){whose}? [y/N] ")?;
-    let mut answer = String::new();
-    input.read_line(&mut answer)?;
-    match answer.trim().to_ascii_lowercase().as_str() {
-        "y" | "yes" => Ok(()),
-        _ => Err(refusal(format!("{name} was not removed"), "only the answer `y` removes it")),
+    if is_confirmed(format_args!("remove {name} ({size}){whose}?"))? {
+        return Ok(());
     }
+    Err(refusal(format!("{name} was not removed"), "only the answer `y` removes it"))
 }
 
 /// Removes a corpus with what servers keep of it, and what an interrupted removal has left.

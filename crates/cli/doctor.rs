@@ -219,7 +219,7 @@ fn network(global: &GlobalFlags) -> Finding {
         return Finding::good(OF, "off (--offline or HF_HUB_OFFLINE): no connection is opened");
     }
     let hub = machine::hub_address();
-    if let Some(proxy) = ["HTTPS_PROXY", "https_proxy"].into_iter().find_map(|name| std::env::var(name).ok()) {
+    if let Some(proxy) = proxy(|name| std::env::var(name).ok()) {
         return Finding::good(OF, format!("{hub} by the proxy {}", store::without_secrets(&proxy)));
     }
     match machine::reach(&hub) {
@@ -233,9 +233,26 @@ fn network(global: &GlobalFlags) -> Finding {
     }
 }
 
+/// The proxy that the environment names; an empty variable counts as unset.
+fn proxy(variable: impl Fn(&str) -> Option<String>) -> Option<String> {
+    ["HTTPS_PROXY", "https_proxy"].into_iter().filter_map(variable).find(|proxy| !proxy.is_empty())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_empty_variable_names_no_proxy() {
+        let check = |upper: Option<&str>, lower: Option<&str>, want: Option<&str>| {
+            let found = proxy(|name| if name == "HTTPS_PROXY" { upper } else { lower }.map(str::to_owned));
+            assert_eq!(found.as_deref(), want);
+        };
+        check(None, None, None);
+        check(Some(""), Some(""), None);
+        check(Some("http://a"), Some("http://b"), Some("http://a"));
+        check(Some(""), Some("http://b"), Some("http://b"));
+    }
 
     #[test]
     fn findings_are_lines_with_their_hints_and_json() {

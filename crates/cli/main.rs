@@ -58,6 +58,11 @@ fn main() -> ExitCode {
     run(args).unwrap_or_else(|error| failure::report(&error))
 }
 
+/// Whether the command line itself names a model.
+fn types_model() -> bool {
+    config_file::types(&args::command(), "model")
+}
+
 fn run(mut args: Args) -> Result<ExitCode> {
     let global = &args.global;
     if !matches!(args.command, Command::Doctor(_)) {
@@ -66,10 +71,8 @@ fn run(mut args: Args) -> Result<ExitCode> {
     match &mut args.command {
         Command::Ask(Ask { models, engine, .. })
         | Command::Ingest(Ingest { models, engine, .. })
-        | Command::Serve(Serve { models, engine, .. }) => choose::first_run(models, engine, global)?,
-        Command::Train(Train { model, .. }) => {
-            train::leave_trained(model, config_file::types(&args::command(), "model"))?;
-        }
+        | Command::Serve(Serve { models, engine, .. }) => choose::first_run(models, engine, types_model(), global)?,
+        Command::Train(Train { model, .. }) => train::leave_trained(model, types_model())?,
         _ => {}
     }
     match &mut args.command {
@@ -102,8 +105,8 @@ fn run(mut args: Args) -> Result<ExitCode> {
         Command::Mcp(mcp) => return serve::run_mcp(mcp, global),
         Command::Bundle(command) => return bundle::run(command, global),
         Command::Keys { command } => return serve::run_keys(command, global),
-        Command::Completions { shell } => shell::print_completions::<Args>(*shell)?,
-        Command::Man { folder } => shell::write_man_pages::<Args>(folder)?,
+        Command::Completions { shell } => shell::print_completions(args::completed(), *shell)?,
+        Command::Man { folder } => shell::write_man_pages(args::command(), folder)?,
         Command::Bench { arguments } => return bench::run(arguments),
         Command::PdfText { path } => return Ok(sources::print_pdf_text(path)),
     }

@@ -1,6 +1,5 @@
 //! `memlocal serve` and `memlocal mcp`: serve other programs and users.
 
-use std::io::IsTerminal;
 use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -11,7 +10,7 @@ use anyhow::{Context, Result};
 use launch::eprintln;
 use launch::failure::refusal;
 use launch::flags::{EndpointFlags, GlobalFlags, ModelFlags};
-use launch::output::{Log, print_line};
+use launch::output::{Log, error_has_colours, print_line};
 use launch::preloaded::PreloadedModels;
 use launch::{Backend, corpus_adapter, home, pdf_child, prefixes_need_local_engine};
 use models::KvPrecision;
@@ -129,7 +128,7 @@ pub fn run_keys(command: &KeysCommand, global: &GlobalFlags) -> Result<ExitCode>
                 KeysError::Unknown { .. } => refusal(error.to_string(), "memlocal keys list shows all names"),
                 error => error.into(),
             })?;
-            eprintln!("removed the key of {name}");
+            print_line(format_args!("removed the key of {name}"))?;
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -209,7 +208,7 @@ fn settings(serve: &Serve, global: &GlobalFlags) -> Result<Vec<(String, String)>
         shown("log-prompts", yes(serve.log_prompts)),
         shown("allow-origin", given(Some(serve.allow_origins.join(" ")).filter(|origins| !origins.is_empty()))),
         shown("vectors", given(global.vectors.clone())),
-        shown("offline", yes(home::fetching(global)?.offline)),
+        shown("offline", yes(home::is_offline(global))),
     ])
 }
 
@@ -250,7 +249,12 @@ async fn told_to_stop() {
 /// Logs are written to standard error; RUST_LOG filters them.
 fn log(json: bool) {
     use tracing_subscriber::EnvFilter;
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info,rmcp=warn"));
+    const USUAL: &str = "info,rmcp=warn";
+    let asked = std::env::var("RUST_LOG").ok().filter(|asked| !asked.is_empty());
+    let filter = EnvFilter::try_new(asked.as_deref().unwrap_or(USUAL)).unwrap_or_else(|error| {
+        eprintln!("RUST_LOG is not used, logs are filtered by {USUAL}: {error}");
+        EnvFilter::new(USUAL)
+    });
     let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(|| Log);
-    let _ = if json { lines.json().try_init() } else { lines.with_ansi(std::io::stderr().is_terminal()).try_init() };
+    let _ = if json { lines.json().try_init() } else { lines.with_ansi(error_has_colours()).try_init() };
 }

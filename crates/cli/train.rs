@@ -4,7 +4,6 @@
 mod limit;
 mod work;
 
-use std::io::{IsTerminal, Write, stderr, stdin};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -12,6 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use calls::{Priority, TenantId, WorkflowId, reading};
 use indicatif::{BinaryBytes, HumanDuration};
+use launch::confirmation::{can_ask, is_confirmed};
 use launch::corpus_adapter::{check_base, reader_of};
 use launch::failure::refusal;
 use launch::flags::{AdapterFlag, DEFAULT_EMBEDDER, EndpointFlags, GlobalFlags, ModelFlags};
@@ -59,8 +59,7 @@ pub fn leave_trained(model: &mut String, is_typed: bool) -> Result<()> {
 }
 
 pub fn run(train: &Train, global: &GlobalFlags) -> Result<ExitCode> {
-    let can_ask = stdin().is_terminal() && stderr().is_terminal();
-    if !train.yes && !can_ask {
+    if !train.yes && !can_ask() {
         let hint = format!("to train without a question: memlocal train --corpus {} --yes", train.corpus);
         return Err(refusal("there is no terminal to ask at whether training may begin", hint));
     }
@@ -206,16 +205,10 @@ impl<'a> Training<'a> {
     }
 
     fn confirm(&self) -> Result<()> {
-        if self.options.yes {
+        if self.options.yes || is_confirmed(format_args!("train on {}?", self.options.corpus))? {
             return Ok(());
         }
-        write!(stderr(), "train on {}? [y/N] ", self.options.corpus)?;
-        let mut answer = String::new();
-        stdin().read_line(&mut answer)?;
-        match answer.trim().to_ascii_lowercase().as_str() {
-            "y" | "yes" => Ok(()),
-            _ => Err(refusal("nothing was trained", "only the answer `y` begins")),
-        }
+        Err(refusal("nothing was trained", "only the answer `y` begins"))
     }
 
     fn learn(&self) -> Result<()> {

@@ -6,11 +6,13 @@ use clap::{Parser, Subcommand};
 use clap_complete::Shell;
 use eval::Suite;
 use eval::qa::QaSuite;
+use eval::qa::ruler::Task;
 use eval::retrieval::Tool;
 use eval::score::Scorer;
 use eval::speed::{Decoding, Preset, SpeedSuite};
 use launch::flags::{
-    AdapterFlag, EmbedderFormat, EndpointFlags, GlobalFlags, ModelFlags, STYLES, at_least_one, temperature,
+    AdapterFlag, DEFAULT_EMBEDDER, DEFAULT_MODEL, EmbedderFormat, EndpointFlags, GlobalFlags, ModelFlags, STYLES,
+    at_least_one, evidence_tokens, temperature,
 };
 use memory::comorag::Knowledge;
 use memory::gam::OutputForm;
@@ -139,7 +141,7 @@ pub struct Qa {
     /// Methods, as of `memlocal ask` [default: the preset's, else auto]
     #[arg(long, value_name = "METHOD,...", value_delimiter = ',', value_parser = methods::find)]
     pub method: Vec<&'static dyn Method>,
-    /// Language models, one after the other [default: smollm2-135m-instruct]
+    /// Language models, one after the other [default: the preset's, else smollm2-135m-instruct]
     #[arg(long, value_name = "NAME|PATH,...", value_delimiter = ',')]
     pub model: Vec<String>,
     #[command(flatten)]
@@ -160,7 +162,7 @@ pub struct Qa {
     /// model's own adapter off
     #[arg(long = "adapter", value_name = "NAME=PATH|none")]
     pub adapters: Vec<AdapterFlag>,
-    /// Embedding model [default: all-minilm-l6-v2]
+    /// Embedding model [default: the preset's, else all-minilm-l6-v2]
     #[arg(long, value_name = "NAME|PATH")]
     pub embedder: Option<String>,
     /// Make dense weights smaller while they are loaded: q8_0 or q4_k
@@ -206,8 +208,8 @@ pub struct Qa {
     /// Tokens of a page [default: the preset's for each method, else a sixteenth of the model's context, 2048 at most]
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub page_tokens: Option<usize>,
-    /// Tokens of retrieved pages in one prompt [default: half of the model's context]
-    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    /// Tokens of retrieved pages in one prompt, 64 or more [default: half of the model's context]
+    #[arg(long, value_name = "N", value_parser = evidence_tokens)]
     pub evidence_tokens: Option<usize>,
     /// Maximum hits of each search [default: the preset's for each method, else as in its paper: 5 pages, for memcot 10 turns]
     #[arg(long, value_name = "N", value_parser = at_least_one)]
@@ -236,7 +238,7 @@ pub struct Qa {
     #[arg(long, value_name = "TOKENS", value_parser = at_least_one)]
     pub length: Option<usize>,
     /// For ruler: its tasks by name [default: all thirteen]
-    #[arg(long, value_name = "TASK,...", value_delimiter = ',')]
+    #[arg(long, value_name = "TASK,...", value_delimiter = ',', value_parser = ruler_task)]
     pub tasks: Vec<String>,
     /// For ruler: samples of each task
     #[arg(long, default_value_t = 10, value_name = "N", value_parser = at_least_one)]
@@ -254,7 +256,7 @@ pub struct Qa {
 
 #[derive(Debug, clap::Args)]
 pub struct Speed {
-    /// Workloads: prefill, decode, embed, siblings, gam-trace, itl, load, snapshot, ask [default: all that need no further flag]
+    /// Workloads: prefill, decode, json, embed, siblings, gam-trace, itl, load, snapshot, ask [default: all that need no further flag]
     #[arg(long, value_name = "SUITE,...", value_delimiter = ',')]
     pub suite: Vec<SpeedSuite>,
     /// Sizes of prompts and batches for a class of machines: laptop (models up to 3B), workstation (up to 14B) or server (up
@@ -304,7 +306,7 @@ pub struct ServeBench {
     /// A running memlocal server [default: one is started for the measurement]
     #[arg(long, value_name = "URL")]
     pub url: Option<String>,
-    /// Concurrent clients [default: 1,8,32; with --load 64]
+    /// Concurrent clients [default: 1,8,32; with --load one number, 64]
     #[arg(long, value_name = "N,...", value_delimiter = ',', value_parser = at_least_one)]
     pub clients: Vec<usize>,
     /// How answers are drawn: agents (temperature 0.3), chat (temperature 0.8, top_p 0.95), penalties (as chat,
@@ -325,10 +327,10 @@ pub struct ServeBench {
     #[arg(long, conflicts_with_all = ["load", "against", "clients", "url"])]
     pub soak: bool,
     /// Language model of the server that is started
-    #[arg(long, default_value = "smollm2-135m-instruct", value_name = "NAME|PATH")]
+    #[arg(long, default_value = DEFAULT_MODEL, value_name = "NAME|PATH")]
     pub model: String,
     /// Its embedding model
-    #[arg(long, default_value = "all-minilm-l6-v2", value_name = "NAME|PATH")]
+    #[arg(long, default_value = DEFAULT_EMBEDDER, value_name = "NAME|PATH")]
     pub embedder: String,
     /// Print JSON instead of a table
     #[arg(long)]
@@ -352,7 +354,7 @@ pub struct Retrieval {
     #[arg(long, value_name = "TOOL,...", value_delimiter = ',')]
     pub tools: Vec<Tool>,
     /// Embedding model of all tools but those of BM25
-    #[arg(long, default_value = "all-minilm-l6-v2", value_name = "NAME|PATH")]
+    #[arg(long, default_value = DEFAULT_EMBEDDER, value_name = "NAME|PATH")]
     pub embedder: String,
     /// Make dense weights of the embedding model smaller and faster, or not: q8_0 or stored; its vectors differ slightly
     /// [default: q8_0 for bge-m3, stored for other names and for bge-m3:f32]
@@ -370,6 +372,11 @@ pub struct Retrieval {
     /// Keep manifest, raw results and report in FOLDER/retrieval-NAME
     #[arg(long, value_name = "FOLDER")]
     pub out: Option<PathBuf>,
+}
+
+fn ruler_task(name: &str) -> Result<String, String> {
+    let unknown = || format!("it is not one of {}", Task::ALL.map(|task| task.name).join(", "));
+    Task::named(name).map(|task| task.name.to_owned()).ok_or_else(unknown)
 }
 
 fn percent(text: &str) -> Result<f64, String> {

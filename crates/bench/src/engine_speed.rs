@@ -1,29 +1,26 @@
 //! `memlocal-bench engine`: speed of the engine on the workloads of the methods.
 
-use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use calls::{Agent, Call, Caller, Embedder};
 use engine::Engine;
 use eval::speed::{EngineUnderTest, Items, Peer, Plan, SpeedReport, SpeedSuite, measure};
 use eval::{Beginning, FileDigest, Manifest, RunFolder};
-use launch::eprintln;
 use launch::failure::refusal;
 use launch::flags::{GlobalFlags, ModelFlags};
 use launch::loader::start;
-use launch::output::{print, print_line};
-use launch::typed_model::{embedder_quantisation, name, without_adapter};
-use launch::{home, wait_for};
+use launch::output::print;
+use launch::typed_model::name;
+use launch::{check_allowed, wait_for};
 
 use crate::args::Speed;
-use crate::provenance::{adapter_digest, command_line, digest};
+use crate::provenance::{command_line, digests, embedder, language_models};
+use crate::results::{folder_name, keep, show_lines, show_status};
 
 pub fn run(bench: &Speed, global: &GlobalFlags) -> Result<()> {
     let began = Beginning::now(command_line());
-    if (bench.against.is_some() || bench.embed_against.is_some()) && home::fetching(global)?.offline {
-        bail!("--against and --embed-against open connections, which --offline forbids");
-    }
+    [&bench.against, &bench.embed_against].into_iter().flatten().try_for_each(|url| check_allowed(url, global))?;
     if let Some(process) = bench.against_process.filter(|process| eval::memory_of(*process).is_none()) {
         return Err(refusal(
             format!("nothing is known of the memory of process {process}"),
@@ -32,7 +29,8 @@ pub fn run(bench: &Speed, global: &GlobalFlags) -> Result<()> {
     }
     let peer = bench.against.as_deref().map(Peer::connect).transpose()?;
     let embedding_peer = bench.embed_against.as_deref().map(Peer::connect).transpose()?;
-    let folder = bench.out.as_ref().map(|out| RunFolder::create(out, &folder_name(bench))).transpose()?;
+    let folder_name = folder_name("engine", &bench.models.model);
+    let folder = bench.out.as_ref().map(|out| RunFolder::create(out, &folder_name)).transpose()?;
     let suites = suites(bench);
     let ours = Ours::start(&bench.models, suites.iter().any(|suite| suite.embeds()), global)?;
     let plan = Plan {
@@ -47,8 +45,8 @@ pub fn run(bench: &Speed, global: &GlobalFlags) -> Result<()> {
         documents: bench.docs.as_deref(),
     };
     let mut items = Items::default();
-    let measured = wait_for(measure(plan, &ours, &mut items, &mut report));
-    report("");
+    let measured = wait_for(measure(plan, &ours, &mut items, &mut show_status));
+    show_status("");
     let page = SpeedReport {
         model: name(&bench.models.model),
         quantise: bench.models.quantise.map(|format| format.to_string()),
@@ -64,24 +62,15 @@ pub fn run(bench: &Speed, global: &GlobalFlags) -> Result<()> {
         items,
     };
     if let Some(folder) = folder {
-        let ModelFlags { model, memorizer, researcher, embedder, quantise, quantise_embedder, adapters, .. } =
-            &bench.models;
-        let language = [Some(model), memorizer.as_ref(), researcher.as_ref()].into_iter().flatten();
-        let language = language.map(|typed| without_adapter(typed, model, adapters));
-        let embedder =
-            ours.with_embedder.then(|| (embedder.as_str(), embedder_quantisation(embedder, *quantise_embedder)));
-        let models = language.map(|typed| (typed, *quantise)).chain(embedder);
-        let models = models.map(|(typed, quantise)| digest(typed, quantise, global));
-        let models =
-            models.chain(adapters.iter().filter_map(|flag| adapter_digest(flag, global))).collect::<Result<_>>()?;
+        let flags = &bench.models;
+        let embedder = ours.with_embedder.then(|| embedder(&flags.embedder, flags.quantise_embedder));
+        let models = digests(language_models(flags).chain(embedder), &flags.adapters, global)?;
         let documents: Vec<PathBuf> = bench.docs.iter().cloned().collect();
-        let files = bench.data.iter().cloned().chain(sources::find(&documents).files);
-        let data = files.map(|file| FileDigest::of(&file)).collect::<eval::Result<_>>()?;
-        let path = folder.write(&Manifest::new(began, models, data), &page.items.to_csv(), &page)?;
-        eprintln!("kept in {}", path.display());
+        let data = FileDigest::of_all(bench.data.iter().cloned().chain(sources::find(&documents).files))?;
+        keep(folder, &Manifest::new(began, models, data), &page.items.to_csv(), &page)?;
     }
     if bench.json {
-        print_lines(&page.items)?;
+        show_lines(&page.items)?;
     } else {
         print(&page)?;
     }
@@ -96,24 +85,6 @@ fn suites(bench: &Speed) -> Vec<SpeedSuite> {
         _ => true,
     };
     if bench.suite.is_empty() { SpeedSuite::ALL.into_iter().filter(possible).collect() } else { bench.suite.clone() }
-}
-
-fn folder_name(bench: &Speed) -> String {
-    let name = name(&bench.models.model);
-    let last = name.rsplit('/').next().unwrap_or(&name).trim_end_matches(".gguf");
-    format!("engine-{}", last.replace(':', "-"))
-}
-
-pub fn print_lines(items: &Items) -> Result<()> {
-    items.items.iter().try_for_each(|item| print_line(serde_json::to_string(item)?))
-}
-
-/// Prints a status line that overwrites itself, on a terminal only.
-pub fn report(what: &str) {
-    let mut err = std::io::stderr();
-    if err.is_terminal() {
-        let _ = write!(err, "\r\x1b[K{what}").and_then(|()| err.flush());
-    }
 }
 
 /// Our engine, and what is needed to restart it.

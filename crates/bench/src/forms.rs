@@ -5,34 +5,24 @@ use std::path::PathBuf;
 use anyhow::{Result, ensure};
 use eval::qa::Backend;
 use eval::{Beginning, Endings, FileDigest, Manifest, RunFolder, forms};
-use launch::eprintln;
 use launch::flags::GlobalFlags;
 use launch::loader::start;
-use launch::output::{print, print_line};
 use launch::progress::Count;
-use launch::typed_model::{embedder_quantisation, without_adapter};
 use launch::{absolute, pdf_child, wait_for};
-use serde_json::json;
+use serde_json::{Value, json};
 use sources::{ReadOptions, Source};
 
 use crate::args::Forms;
-use crate::provenance::{adapter_digest, command_line, digest};
+use crate::provenance::{command_line, digests, embedder, language_models};
+use crate::results::{keep, show};
 
 pub fn run(bench: &Forms, global: &GlobalFlags) -> Result<()> {
     let began = Beginning::now(command_line());
     let files = sources::find(&bench.docs).files;
-    let data = files.iter().map(|file| FileDigest::of(file)).collect::<eval::Result<Vec<_>>>()?;
+    let data = FileDigest::of_all(&files)?;
     let choice = &bench.models;
-    let plan = json!({
-        "data": data,
-        "calls": bench.calls,
-        "models": [&choice.model, &choice.memorizer, &choice.researcher, &choice.embedder],
-        "adapters": choice.adapters.iter().map(ToString::to_string).collect::<Vec<_>>(),
-        "quantise": choice.quantise.map(|format| format.to_string()),
-        "yarn": choice.yarn,
-    });
     let open = if bench.resume { RunFolder::resume } else { RunFolder::begin };
-    let folder = bench.out.as_ref().map(|out| open(out, "forms", &plan)).transpose()?;
+    let folder = bench.out.as_ref().map(|out| open(out, "forms", &plan(bench, &data))).transpose()?;
     let sources = read(&files)?;
     let engine = start(choice, true, global)?;
     let backend = Backend { model: &choice.model, caller: &engine, embedder: &engine };
@@ -40,30 +30,44 @@ pub fn run(bench: &Forms, global: &GlobalFlags) -> Result<()> {
     let report = &mut |done: usize| count.report(done.min(bench.calls), bench.calls);
     let found = wait_for(forms::inspect(&sources, bench.calls, backend, folder.as_ref().map(RunFolder::path), report))?;
     if let Some(folder) = folder {
-        let models = [
-            (&choice.model, choice.quantise),
-            (&choice.embedder, embedder_quantisation(&choice.embedder, choice.quantise_embedder)),
-        ];
-        let models = models
-            .into_iter()
-            .map(|(typed, quantise)| digest(without_adapter(typed, &choice.model, &choice.adapters), quantise, global));
-        let models = models
-            .chain(choice.adapters.iter().filter_map(|flag| adapter_digest(flag, global)))
-            .collect::<Result<_>>()?;
-        let path = folder.write(&Manifest::new(began, models, data), &found.to_csv(), &found)?;
-        eprintln!("kept in {}", path.display());
+        let models = language_models(choice).chain([embedder(&choice.embedder, choice.quantise_embedder)]);
+        let models = digests(models, &choice.adapters, global)?;
+        keep(folder, &Manifest::new(began, models, data), &found.to_csv(), &found)?;
     }
+    show(&found, bench.json)?;
     let total = found.total();
-    if bench.json {
-        print_line(serde_json::to_string_pretty(&found)?)?;
-    } else {
-        print(&found)?;
-    }
     let calls = total.endings.calls;
     ensure!(total.good == calls, "{} of {calls} replies do not have the format of their call", calls - total.good);
     let cut = bench.max_cut.map_or_else(Vec::new, |percent| found.cut_above(percent / 100.0));
     ensure!(cut.is_empty(), "more replies than --max-cut allows did not end by themselves: {}", listed(&cut));
     Ok(())
+}
+
+/// What the replies depend on.
+fn plan(bench: &Forms, data: &[FileDigest]) -> Value {
+    let choice = &bench.models;
+    let mut plan = json!({
+        "data": data,
+        "calls": bench.calls,
+        "models": [&choice.model, &choice.memorizer, &choice.researcher, &choice.embedder],
+        "adapters": choice.adapters.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "quantise": choice.quantise.map(|format| format.to_string()),
+        "yarn": choice.yarn,
+    });
+    let (_, quantise) = embedder(&choice.embedder, choice.quantise_embedder);
+    let quantise = quantise.map_or_else(|| "stored".to_owned(), |format| format.to_string());
+    let further = [
+        ("judge", choice.judge.clone()),
+        ("builder", choice.builder.clone()),
+        ("quantise_embedder", choice.quantise_embedder.map(|_| quantise)),
+    ];
+    // Absent where they are not given, as in the plans of earlier versions.
+    for (name, given) in further {
+        if let Some(given) = given {
+            plan[name] = given.into();
+        }
+    }
+    plan
 }
 
 fn listed(steps: &[(&str, Endings)]) -> String {
@@ -80,4 +84,26 @@ fn read(files: &[PathBuf]) -> Result<Vec<Source>> {
     }
     ensure!(!sources.is_empty(), "there are no documents in the files and folders of --docs");
     Ok(sources)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::args::{Args, Command};
+
+    #[test]
+    fn a_run_is_resumed_with_the_same_models_only() {
+        let plan = |words: &[&str]| {
+            let all = ["memlocal-bench", "forms", "--docs", "a.txt"].iter().chain(words);
+            let Command::Forms(bench) = Args::try_parse_from(all).unwrap().command else { panic!("another command") };
+            plan(&bench, &[])
+        };
+        let usual = plan(&[]);
+        assert_eq!(usual.get("judge"), None);
+        for words in [["--judge", "a"], ["--builder", "a"], ["--memorizer", "a"], ["--quantise-embedder", "stored"]] {
+            assert_ne!(plan(&words), usual, "{words:?}");
+        }
+    }
 }

@@ -5,6 +5,7 @@ mod engine_speed;
 mod forms;
 mod provenance;
 mod qa;
+mod results;
 mod retrieval;
 mod server_speed;
 
@@ -13,6 +14,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::CommandFactory;
 use launch::config_file::Sections;
+use launch::failure::refusal;
 use launch::flags::KvFormat;
 use launch::{config_file, failure, shell};
 use models::KvPrecision;
@@ -29,7 +31,19 @@ fn main() -> ExitCode {
         Err(error) => return failure::report(&error),
     };
     launch::exit_on_interrupt();
-    run(&args).unwrap_or_else(|error| failure::report(&error))
+    run(&args).unwrap_or_else(|error| failure::report(&with_hint(error)))
+}
+
+/// Gives an error of a run folder the hint what to do about it.
+fn with_hint(error: anyhow::Error) -> anyhow::Error {
+    let hint = match error.downcast_ref::<eval::Error>() {
+        Some(eval::Error::Occupied { .. }) => {
+            "name another folder: --out FOLDER; --resume resumes runs of qa and forms"
+        }
+        Some(eval::Error::OtherPlan { .. }) => "resume it with the same flags, or name another folder: --out FOLDER",
+        _ => return error,
+    };
+    refusal(error.to_string(), hint)
 }
 
 fn run(args: &Args) -> Result<ExitCode> {
@@ -55,9 +69,26 @@ fn run(args: &Args) -> Result<ExitCode> {
         Command::Plot { runs, out } => qa::plot(runs, out)?,
         Command::Publish { run, out } => eval::qa::publish(run, out)?,
         Command::Replay { run } => return qa::replay(run),
-        Command::Completions { shell } => shell::print_completions::<Args>(*shell)?,
-        Command::Man { folder } => shell::write_man_pages::<Args>(folder)?,
+        Command::Completions { shell } => shell::print_completions(Args::command(), *shell)?,
+        Command::Man { folder } => shell::write_man_pages(Args::command(), folder)?,
         Command::PdfText { path } => return Ok(sources::print_pdf_text(path)),
     }
     Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_of_a_run_folder_has_a_hint() {
+        let path = || "runs/qa-locomo".into();
+        for error in [eval::Error::Occupied { path: path() }, eval::Error::OtherPlan { path: path() }] {
+            let (before, error) = (error.to_string(), with_hint(error.into()));
+            assert_eq!(error.to_string(), before);
+            assert!(failure::hint_of(&error).is_some_and(|hint| hint.contains("--out")), "{error}");
+        }
+        let other = with_hint(eval::Error::Panicked.into());
+        assert_eq!(failure::hint_of(&other), None);
+    }
 }

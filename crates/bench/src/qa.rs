@@ -3,20 +3,21 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use eval::qa::{self, Plan, Preset, Progress, QaFolder, QaManifest, QaSuite, RulerPlan};
 use eval::score::Scorer;
 use eval::{Beginning, FileDigest, Manifest, ModelDigest};
 use launch::eprintln;
 use launch::failure::refusal;
-use launch::flags::{GlobalFlags, ModelFlags};
+use launch::flags::{DEFAULT_EMBEDDER, DEFAULT_MODEL, GlobalFlags, ModelFlags};
 use launch::output::{counted, print, print_line};
 use launch::progress::{Count, Steps};
-use launch::{Backend, absolute, model_name, typed_model, wait_for};
+use launch::{Backend, absolute, model_name, wait_for};
 use memory::{Layout, methods};
 
 use crate::args::Qa;
-use crate::provenance::{adapter_digest, command_line, digest};
+use crate::provenance::{command_line, digests, embedder, language_models};
+use crate::results::show;
 
 /// Runs the plan with every model, one after the other.
 pub fn run(bench: &Qa, global: &GlobalFlags) -> Result<()> {
@@ -25,31 +26,23 @@ pub fn run(bench: &Qa, global: &GlobalFlags) -> Result<()> {
     let path = bench.out.join(format!("qa-{}", plan.suite));
     // Malformed data are an error before any model is loaded. Generated data (ruler) depend on a model's tokenizer.
     let folder = if bench.resume { QaFolder::resume(&path, &plan)? } else { QaFolder::create(&path, &plan)? };
+    let choices = choices(&plan, bench);
     let mut notes = Vec::new();
-    for model in &plan.models {
-        let choice = ModelFlags {
-            model: model.clone(),
-            memorizer: plan.memorizer.clone(),
-            researcher: plan.researcher.clone(),
-            judge: plan.judge.clone(),
-            builder: plan.builder.clone(),
-            adapters: bench.adapters.clone(),
-            quantise: bench.quantise,
-            yarn: plan.yarn,
-            embedder: plan.embedder.clone(),
-            quantise_embedder: None,
-        };
+    for (model, choice) in plan.models.iter().zip(&choices) {
         choice.check_adapters_are_used()?;
-        let backend = Backend::start(&choice, &bench.engine, true, global)?;
+        let backend = Backend::start(choice, &bench.engine, true, global)?;
         let answering = qa::Backend { model, caller: backend.caller(), embedder: &backend.embedder };
         let (mut steps, mut questions) = (Steps::default(), Count::new("asking", "question"));
         let mut report = |progress| match progress {
             Progress::Preparing(step) => steps.report(step),
             Progress::Asked { done, of } => questions.report(done, of),
         };
-        notes = wait_for(qa::ask(&folder, &plan, model, Some(answering), &mut report))?.notes;
+        let cases = wait_for(qa::ask(&folder, &plan, model, Some(answering), &mut report))?;
+        // Those of generated data differ by model.
+        let new: Vec<String> = cases.notes.into_iter().filter(|note| !notes.contains(note)).collect();
+        notes.extend(new);
     }
-    let models = digests(&plan, bench, global)?;
+    let models = used(&plan, &choices, bench, global)?;
     let manifest = Manifest::new(began, models, folder.data().to_vec());
     folder.finish(&QaManifest::new(plan, notes, folder.tape(), manifest)?)?;
     let report = qa::write_report(folder.path())?;
@@ -57,7 +50,24 @@ pub fn run(bench: &Qa, global: &GlobalFlags) -> Result<()> {
         write_rollouts(&folder, bench.reward, file)?;
     }
     eprintln!("kept in {}", folder.path().display());
-    if bench.json { print_line(serde_json::to_string_pretty(&report)?) } else { print(report) }
+    show(&report, bench.json)
+}
+
+/// The flags with which each model of the plan is loaded.
+fn choices(plan: &Plan, bench: &Qa) -> Vec<ModelFlags> {
+    let choice = |model: &String| ModelFlags {
+        model: model.clone(),
+        memorizer: plan.memorizer.clone(),
+        researcher: plan.researcher.clone(),
+        judge: plan.judge.clone(),
+        builder: plan.builder.clone(),
+        adapters: bench.adapters.clone(),
+        quantise: bench.quantise,
+        yarn: plan.yarn,
+        embedder: plan.embedder.clone(),
+        quantise_embedder: None,
+    };
+    plan.models.iter().map(choice).collect()
 }
 
 fn write_rollouts(folder: &QaFolder, reward: Option<Scorer>, file: &Path) -> Result<()> {
@@ -103,6 +113,10 @@ fn plan(bench: &Qa) -> Result<Plan> {
     let elsewhere = bench.engine.engine.is_some().then(|| vec![model_name("", &bench.engine)]);
     let models = elsewhere.unwrap_or_else(|| bench.model.clone());
     let makes = suite == QaSuite::Ruler && bench.data.is_dir();
+    if !makes && (bench.length.is_some() || !bench.tasks.is_empty()) {
+        let hint = "give them with --suite ruler and --data FOLDER, a folder with its materials";
+        return Err(refusal("--length and --tasks are for samples that are generated", hint));
+    }
     let ruler = makes.then(|| RulerPlan {
         length_tokens: bench.length.or_else(|| preset?.ruler_length).unwrap_or(8192),
         tasks: bench.tasks.clone(),
@@ -112,7 +126,7 @@ fn plan(bench: &Qa) -> Result<Plan> {
         suite: suite.to_string(),
         data: absolute(&bench.data),
         methods: names(methods, preset.map(|preset| &preset.methods), methods::DEFAULT.name()),
-        models: names(models, preset.map(|preset| &preset.models), "smollm2-135m-instruct"),
+        models: names(models, preset.map(|preset| &preset.models), DEFAULT_MODEL),
         memorizer: bench.memorizer.clone(),
         researcher: bench.researcher.clone(),
         judge: bench.judge.clone(),
@@ -122,7 +136,7 @@ fn plan(bench: &Qa) -> Result<Plan> {
             .embedder
             .clone()
             .or_else(|| Some(preset?.embedder.clone()))
-            .unwrap_or_else(|| "all-minilm-l6-v2".to_owned()),
+            .unwrap_or_else(|| DEFAULT_EMBEDDER.to_owned()),
         quantise: bench.quantise.map(|format| format.to_string()),
         // An endpoint's context is its own.
         yarn: bench.yarn.or_else(|| preset?.yarn(suite)).filter(|_| bench.engine.engine.is_none()),
@@ -158,27 +172,18 @@ fn plan(bench: &Qa) -> Result<Plan> {
         ruler,
     };
     let known = plan.methods()?;
-    anyhow::ensure!(!known.is_empty(), "--method names no method");
+    ensure!(!known.is_empty(), "--method names no method");
     Ok(plan)
 }
 
 /// Every model of the run, once. Of an endpoint's model only the name is known.
-fn digests(plan: &Plan, bench: &Qa, global: &GlobalFlags) -> Result<Vec<ModelDigest>> {
-    let elsewhere = bench.engine.engine.is_some();
-    let base = plan.models.first().map_or("", String::as_str);
-    let without_adapter = |typed: &String| typed_model::without_adapter(typed, base, &bench.adapters).to_owned();
-    let roles = [&plan.memorizer, &plan.researcher, &plan.judge, &plan.builder];
-    let others = roles.into_iter().flatten();
-    let named = plan.models.iter().filter(|_| elsewhere);
-    let named = named.map(|name| Ok(ModelDigest { name: name.clone(), files: Vec::new() }));
-    let here = plan.models.iter().filter(|_| !elsewhere);
-    let language = here.chain(others).map(|name| (without_adapter(name), plan.quantise.as_ref()));
-    let embedder = typed_model::embedder_quantisation(&plan.embedder, None).map(|format| format.to_string());
-    let mut here: Vec<(String, Option<&String>)> =
-        language.chain([(plan.embedder.clone(), embedder.as_ref())]).collect();
-    here.dedup();
-    let models = named.chain(here.into_iter().map(|(name, quantise)| digest(&name, quantise, global)));
-    models.chain(bench.adapters.iter().filter_map(|flag| adapter_digest(flag, global))).collect()
+fn used(plan: &Plan, choices: &[ModelFlags], bench: &Qa, global: &GlobalFlags) -> Result<Vec<ModelDigest>> {
+    let embedder = embedder(&plan.embedder, None);
+    if bench.engine.engine.is_none() {
+        return digests(choices.iter().flat_map(language_models).chain([embedder]), &bench.adapters, global);
+    }
+    let named = plan.models.iter().map(|name| ModelDigest { name: name.clone(), files: Vec::new() });
+    Ok(named.chain(digests([embedder], &[], global)?).collect())
 }
 
 /// Scores a run again, and writes and prints its report.
@@ -224,10 +229,38 @@ pub fn replay(run: &Path) -> Result<ExitCode> {
 /// Refuses to replay with data that differ from the run's.
 fn same_data(manifest: &QaManifest) -> Result<()> {
     let data = &manifest.plan.data;
-    let digests = manifest.plan.files()?;
-    let digests = digests.iter().map(|file| FileDigest::of(file)).collect::<eval::Result<Vec<_>>>()?;
-    if digests == manifest.run.data {
+    if FileDigest::of_all(manifest.plan.files()?)? == manifest.run.data {
         return Ok(());
     }
     Err(refusal(format!("{} has changed since the run", data.display()), "put the files of the run's manifest there"))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::args::{Args, Command};
+
+    fn typed(words: &str) -> Result<Box<Qa>, clap::Error> {
+        let all = ["memlocal-bench", "qa", "--data", "none"].into_iter().chain(words.split_whitespace());
+        Args::try_parse_from(all).map(|args| match args.command {
+            Command::Qa(bench) => bench,
+            other => panic!("{other:?}"),
+        })
+    }
+
+    #[test]
+    fn flags_that_would_have_no_effect_are_refused() {
+        let plan = |words: &str| plan(&typed(words).unwrap()).is_ok();
+        assert!(plan("--suite locomo"));
+        assert!(!plan("--suite locomo --length 4096") && !plan("--suite locomo --tasks vt"));
+        assert!(typed("--suite ruler --tasks vt,cwe").is_ok() && typed("--suite ruler --tasks vt,cwx").is_err());
+    }
+
+    #[test]
+    fn evidence_has_room_for_a_passage_as_in_memlocal() {
+        assert!(typed("--suite locomo --evidence-tokens 64").is_ok());
+        assert!(typed("--suite locomo --evidence-tokens 1").is_err());
+    }
 }

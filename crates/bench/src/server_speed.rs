@@ -7,22 +7,18 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use eval::speed::{ClientLoad, Service, load, measure_clients, soak};
-use eval::{Beginning, Manifest, RunFolder, memory_of};
-use launch::eprintln;
+use eval::{Beginning, Manifest, ModelDigest, RunFolder, memory_of};
+use launch::check_allowed;
 use launch::failure::refusal;
-use launch::flags::{GlobalFlags, KvFormat};
-use launch::home;
-use launch::output::{print, print_line};
-use launch::typed_model::name;
-use models::KvPrecision;
-use remote::Address;
+use launch::flags::GlobalFlags;
+use launch::output::print;
 use serde::Serialize;
 
 use crate::args::ServeBench;
-use crate::engine_speed::{print_lines, report};
-use crate::provenance::{command_line, digest};
+use crate::provenance::{command_line, digests, embedder};
+use crate::results::{folder_name, keep, show, show_lines, show_status};
 
 /// Default numbers of clients of a measurement, and of a load test.
 const CLIENTS: [usize; 3] = [1, 8, 32];
@@ -36,95 +32,90 @@ const ADMITTED: usize = 8;
 
 pub fn run(bench: &ServeBench, global: &GlobalFlags) -> Result<()> {
     let began = Beginning::now(command_line());
-    for url in [&bench.against, &bench.url].into_iter().flatten() {
-        if home::fetching(global)?.offline && !url.parse::<Address>()?.is_loopback() {
-            bail!("{url} is not on this machine, which --offline forbids");
-        }
+    if bench.load && bench.clients.len() > 1 {
+        return Err(refusal("a load test has one number of clients", "run it once for each: --load --clients N"));
     }
+    [&bench.against, &bench.url].into_iter().flatten().try_for_each(|url| check_allowed(url, global))?;
     let peer = bench.against.as_deref().map(Service::find).transpose()?;
-    let model = name(&bench.model);
-    let last = model.rsplit('/').next().unwrap_or(&model).trim_end_matches(".gguf").replace(':', "-");
-    let kind = if bench.soak {
-        "soak"
-    } else if bench.load {
-        "load"
-    } else {
-        "serve"
+    let running = bench.url.as_deref().map(Service::find).transpose()?;
+    let kind = match (bench.soak, bench.load) {
+        (true, _) => "soak",
+        (_, true) => "load",
+        _ => "serve",
     };
-    let folder = bench.out.as_ref().map(|out| RunFolder::create(out, &format!("{kind}-{last}"))).transpose()?;
-    let serving = if bench.url.is_none() { Some(Serving::start(bench, global)?) } else { None };
-    let url = bench.url.as_ref().or(serving.as_ref().map(|serving| &serving.url));
-    let ours = Service::find(url.context("there is no server")?)?;
-    let keep = Keeping { folder, began, model: &bench.model, global };
-    if let Some(serving) = serving.as_ref().filter(|_| bench.soak) {
-        soaked(bench, serving, keep)
+    let name = folder_name(kind, running.as_ref().map_or(bench.model.as_str(), Service::model));
+    let folder = bench.out.as_ref().map(|out| RunFolder::create(out, &name)).transpose()?;
+    let started = if running.is_none() { Some(Serving::start(bench, global)?) } else { None };
+    let url = bench.url.as_ref().or(started.as_ref().map(|serving| &serving.url)).context("there is no server")?;
+    let ours = running.map_or_else(|| Service::find(url), Ok)?;
+    let keeping = Keeping { folder, began, bench, ours: &ours, global };
+    if let Some(serving) = started.as_ref().filter(|_| bench.soak) {
+        soaked(bench, serving, keeping)
     } else if bench.load {
-        let process = serving.as_ref().map(|serving| serving.child.id());
-        hold(bench, &ours, process, keep)
+        let process = started.as_ref().map(|serving| serving.child.id());
+        hold(bench, &ours, process, keeping)
     } else {
-        compare(bench, &ours, peer.as_ref(), keep)
+        compare(bench, &ours, peer.as_ref(), keeping)
     }
 }
 
 /// Runs the load test.
-fn hold(bench: &ServeBench, ours: &Service, process: Option<u32>, keep: Keeping<'_>) -> Result<()> {
+fn hold(bench: &ServeBench, ours: &Service, process: Option<u32>, keeping: Keeping<'_>) -> Result<()> {
     let streams = bench.clients.first().copied().unwrap_or(STREAMS);
     let time = bench.seconds.map_or(LOAD, Duration::from_secs);
     let found = load(ours, streams, time, &|| memory_of(process?))?;
-    keep.write(&found.to_csv(), &found)?;
-    if bench.json {
-        print_line(serde_json::to_string_pretty(&found)?)?;
-    } else {
-        print(&found)?;
-    }
+    keeping.write(&found.to_csv(), &found)?;
+    show(&found, bench.json)?;
     ensure!(found.holds(), "the server failed the load test");
     Ok(())
 }
 
 /// Runs the soak test.
-fn soaked(bench: &ServeBench, serving: &Serving, keep: Keeping<'_>) -> Result<()> {
+fn soaked(bench: &ServeBench, serving: &Serving, keeping: Keeping<'_>) -> Result<()> {
     let time = bench.seconds.map_or(SOAK, Duration::from_secs);
     let process = serving.child.id();
     let found = soak(&serving.url, ADMITTED, time, &|| memory_of(process))?;
-    if let Some(folder) = &keep.folder {
+    if let Some(folder) = &keeping.folder {
         found.keep_memory(folder.path())?;
     }
-    keep.write(&found.to_csv(), &found)?;
-    if bench.json {
-        print_line(serde_json::to_string_pretty(&found)?)?;
-    } else {
-        print(&found)?;
-    }
+    keeping.write(&found.to_csv(), &found)?;
+    show(&found, bench.json)?;
     ensure!(found.holds(), "the server failed the soak test");
     Ok(())
 }
 
 /// Measures both servers in turns.
-fn compare(bench: &ServeBench, ours: &Service, peer: Option<&Service>, keep: Keeping<'_>) -> Result<()> {
+fn compare(bench: &ServeBench, ours: &Service, peer: Option<&Service>, keeping: Keeping<'_>) -> Result<()> {
     let clients = if bench.clients.is_empty() { &CLIENTS[..] } else { &bench.clients };
     let time = bench.seconds.map_or(CLIENT_TIME, Duration::from_secs);
     let (decodings, repetitions) = (&bench.decoding[..], bench.repetitions);
-    let items = measure_clients(&ClientLoad { ours, peer, clients, decodings, time, repetitions }, &mut report)?;
-    report("");
-    keep.write(&items.to_csv(), &items)?;
-    if bench.json { print_lines(&items) } else { print(&items) }
+    let items = measure_clients(&ClientLoad { ours, peer, clients, decodings, time, repetitions }, &mut show_status)?;
+    show_status("");
+    keeping.write(&items.to_csv(), &items)?;
+    if bench.json { show_lines(&items) } else { print(&items) }
 }
 
 /// The run folder, and the provenance of the numbers.
 struct Keeping<'a> {
     folder: Option<RunFolder>,
     began: Beginning,
-    model: &'a str,
+    bench: &'a ServeBench,
+    ours: &'a Service,
     global: &'a GlobalFlags,
 }
 
 impl Keeping<'_> {
-    fn write(self, results: &str, summary: &(impl Display + Serialize)) -> Result<()> {
-        let Some(folder) = self.folder else { return Ok(()) };
-        let models = vec![digest(self.model, None::<&str>, self.global)?];
-        let path = folder.write(&Manifest::new(self.began, models, Vec::new()), results, summary)?;
-        eprintln!("kept in {}", path.display());
-        Ok(())
+    fn write(self, results: &str, report: &(impl Display + Serialize)) -> Result<()> {
+        let Keeping { folder: Some(folder), began, bench, ours, global } = self else { return Ok(()) };
+        let models = match &bench.url {
+            // Of the model of a server that was running only the name is known.
+            Some(url) => {
+                let name = store::without_secrets(&format!("{} at {url}", ours.model()));
+                vec![ModelDigest { name, files: Vec::new() }]
+            }
+            None => digests([(bench.model.as_str(), None), embedder(&bench.embedder, None)], &[], global)?,
+        };
+        keep(folder, &Manifest::new(began, models, Vec::new()), results, report)
     }
 }
 
@@ -140,13 +131,8 @@ impl Serving {
         let program = memlocal()?;
         let mut command = Command::new(&program);
         command.args(["serve", "--port", "0", "--model", &bench.model, "--embedder", &bench.embedder]);
-        command.arg("--data-dir").arg(home::folder(global)?);
+        command.args(global.as_arguments()).envs(global.vectors.iter().map(|url| ("MEMLOCAL_VECTORS", url)));
         command.args(bench.soak.then(|| format!("--max-requests={ADMITTED}")));
-        command.args(global.threads.map(|threads| format!("--threads={threads}")));
-        command.args(global.kv_tokens.map(|tokens| format!("--kv-tokens={tokens}")));
-        command.args((global.kv != KvFormat::F16).then(|| format!("--kv={}", KvPrecision::from(global.kv))));
-        command.arg(format!("--draft-tokens={}", global.draft_tokens));
-        command.args(global.offline.then_some("--offline"));
         // Requests are not logged, since there are many.
         command.env("RUST_LOG", "warn").stdin(Stdio::null()).stdout(Stdio::piped());
         let mut child = command.spawn().with_context(|| format!("{} cannot be started", program.display()))?;

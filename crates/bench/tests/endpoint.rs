@@ -7,7 +7,7 @@ use test_support::home::Home;
 use test_support::serving::Serving;
 
 #[test]
-fn a_bench_says_whose_model_it_asked() {
+fn a_bench_records_the_endpoint_and_model_that_answered() {
     let Some(home) = Home::new("elsewhere-bench") else { return };
     let serving = Serving::start(&home, &[]);
     let url = format!("http://{}/v1", serving.address);

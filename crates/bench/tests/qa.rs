@@ -48,7 +48,7 @@ pub fn keys(transcript: &Path) -> Vec<String> {
 }
 
 #[test]
-fn a_bench_that_was_killed_goes_on_and_its_run_can_be_used_without_models() {
+fn a_killed_bench_resumes_and_its_run_can_be_used_without_models() {
     let Some(home) = home("bench") else { return };
     home.write("locomo.json", TALK);
     let transcript = home.path(RUN).join("transcript.jsonl");
@@ -83,7 +83,10 @@ fn a_bench_that_was_killed_goes_on_and_its_run_can_be_used_without_models() {
     assert_eq!(compared.lines().count(), 3, "{compared}");
     assert!(compared.lines().all(|line| line.ends_with(": too few to say")), "{compared}");
 
-    home.run(&BENCH[..13]).is_error(&["error: runs/qa-locomo holds the results of another run"]);
+    home.run(&BENCH[..13]).is_error(&[
+        "error: runs/qa-locomo holds the results of another run",
+        "hint: name another folder: --out FOLDER; --resume resumes runs of qa and forms",
+    ]);
     home.write("locomo.json", TALK.replace("Where did", "When did"));
     home.run(&["replay", RUN]).is_error(&[
         "error: ~/work/locomo.json has changed since the run",

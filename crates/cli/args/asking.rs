@@ -5,9 +5,8 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use launch::flags::{EndpointFlags, ModelFlags, at_least_one, temperature};
+use launch::flags::{EndpointFlags, ModelFlags, at_least_one, evidence_tokens, temperature};
 use memory::{Layout, Method, Profile, methods};
-use server::MIN_EVIDENCE_TOKENS;
 
 use crate::method_options::{AskOptions, PrepareOptions};
 
@@ -153,11 +152,4 @@ pub struct SearchChoice {
     /// Tokens of retrieved pages in one prompt, 64 or more [default: half of the model's context]
     #[arg(long, value_name = "N", value_parser = evidence_tokens)]
     pub evidence_tokens: Option<usize>,
-}
-
-/// Parses a number of tokens that a passage fits into.
-fn evidence_tokens(text: &str) -> Result<usize, String> {
-    let tokens = at_least_one(text)?;
-    let is_enough = tokens >= MIN_EVIDENCE_TOKENS;
-    is_enough.then_some(tokens).ok_or_else(|| format!("it must be {MIN_EVIDENCE_TOKENS} or more: a passage needs them"))
 }

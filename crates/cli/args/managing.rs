@@ -107,7 +107,7 @@ pub enum Models {
         #[arg(long, value_name = "SIZE", value_parser = bytes)]
         cpu_memory: Option<u64>,
         /// Embedding model beside it
-        #[arg(long, default_value = "all-minilm-l6-v2", value_name = "NAME|PATH")]
+        #[arg(long, default_value = DEFAULT_EMBEDDER, value_name = "NAME|PATH")]
         embedder: String,
     },
     /// Print where a model's files are

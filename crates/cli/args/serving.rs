@@ -24,10 +24,10 @@ pub struct Serve {
     /// Holder of a key who may see counts of the whole server at /metrics and /v1/engine; the others see their own
     #[arg(long, value_name = "NAME")]
     pub operator: Option<String>,
-    /// Maximum concurrent requests that use models; further ones are refused with status 429
+    /// Maximum concurrent requests that use models or read a graph; further ones are refused with status 429
     #[arg(long, default_value_t = 128, value_name = "N", value_parser = at_least_one)]
     pub max_requests: usize,
-    /// POST requests per minute per key, or per address if no keys are required
+    /// POST requests and graphs per minute per key, or per address if no keys are required
     /// [default: no limit]
     #[arg(long, value_name = "N", value_parser = rate)]
     pub rate: Option<NonZeroU32>,

@@ -24,6 +24,7 @@ mod chart;
 mod endings;
 mod error;
 mod host;
+mod names;
 mod run_folder;
 mod suite;
 

@@ -9,6 +9,7 @@
 //! ```
 
 use std::fs::{self, File};
+use std::io::{BufWriter, IntoInnerError, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::SystemTime;
@@ -79,11 +80,7 @@ impl RunFolder {
     /// [`Error::Occupied`] if it is not empty, [`Error::Write`].
     pub fn create(parent: &Path, name: &str) -> Result<RunFolder> {
         let path = parent.join(name);
-        fs::create_dir_all(&path).map_err(Error::writing(&path))?;
-        let mut entries = fs::read_dir(&path).map_err(Error::reading(&path))?;
-        if entries.next().is_some() {
-            return Err(Error::Occupied { path });
-        }
+        create_empty(&path)?;
         Ok(RunFolder { path })
     }
 
@@ -93,7 +90,7 @@ impl RunFolder {
     /// As [`RunFolder::create`].
     pub fn begin(parent: &Path, name: &str, plan: &impl Serialize) -> Result<RunFolder> {
         let folder = RunFolder::create(parent, name)?;
-        folder.put_json(PLAN, plan)?;
+        put_json(&folder.path.join(PLAN), plan)?;
         Ok(folder)
     }
 
@@ -126,21 +123,62 @@ impl RunFolder {
         results: &str,
         report: &(impl fmt::Display + Serialize),
     ) -> Result<PathBuf> {
-        self.put("results.csv", results)?;
-        self.put("report.md", &report.to_string())?;
-        self.put_json("report.json", report)?;
-        self.put_json("manifest.json", manifest)?;
+        put(&self.path.join("results.csv"), results)?;
+        put(&self.path.join("report.md"), &report.to_string())?;
+        put_json(&self.path.join("report.json"), report)?;
+        put_json(&self.path.join("manifest.json"), manifest)?;
         Ok(self.path)
     }
+}
 
-    fn put_json(&self, name: &str, value: &impl Serialize) -> Result<()> {
-        self.put(name, &json(value, &self.path.join(name))?)
+/// Creates a folder, which must be empty. The plan that a killed process did not finish does not count.
+///
+/// # Errors
+/// [`Error::Occupied`], [`Error::Write`].
+pub(crate) fn create_empty(path: &Path) -> Result<()> {
+    fs::create_dir_all(path).map_err(Error::writing(path))?;
+    let begun = unfinished(Path::new(PLAN));
+    let mut entries = fs::read_dir(path).map_err(Error::reading(path))?;
+    if entries.any(|entry| entry.is_ok_and(|entry| entry.file_name() != begun)) {
+        return Err(Error::Occupied { path: path.to_owned() });
     }
+    Ok(())
+}
 
-    fn put(&self, name: &str, content: &str) -> Result<()> {
-        let path = self.path.join(name);
-        fs::write(&path, content).map_err(Error::writing(&path))
-    }
+/// Replaces a file at once or not at all, by what `write` writes.
+///
+/// # Errors
+/// [`Error::Write`], and those of `write`.
+pub(crate) fn replace<T>(path: &Path, write: impl FnOnce(&mut BufWriter<File>) -> Result<T>) -> Result<T> {
+    let beside = unfinished(path);
+    let mut file = BufWriter::new(File::create(&beside).map_err(Error::writing(path))?);
+    let written = write(&mut file)?;
+    let synced = file.into_inner().map_err(IntoInnerError::into_error).and_then(|file| file.sync_all());
+    synced.and_then(|()| fs::rename(&beside, path)).map_err(Error::writing(path))?;
+    Ok(written)
+}
+
+/// Replaces a file at once or not at all.
+///
+/// # Errors
+/// [`Error::Write`].
+pub(crate) fn put(path: &Path, content: &str) -> Result<()> {
+    replace(path, |file| file.write_all(content.as_bytes()).map_err(Error::writing(path)))
+}
+
+/// The same for a value as JSON.
+///
+/// # Errors
+/// [`Error::Write`].
+pub(crate) fn put_json(path: &Path, value: &impl Serialize) -> Result<()> {
+    put(path, &json(value, path)?)
+}
+
+/// The file beside another that is renamed to it when it is whole.
+fn unfinished(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".part");
+    name.into()
 }
 
 fn json(value: &impl Serialize, path: &Path) -> Result<String> {
@@ -158,7 +196,7 @@ pub(crate) fn csv_line(cells: impl IntoIterator<Item = String>) -> String {
 }
 
 /// The plan of a run, written before it starts.
-const PLAN: &str = "plan.json";
+pub(crate) const PLAN: &str = "plan.json";
 
 impl Beginning {
     /// A run that starts now.
@@ -198,6 +236,14 @@ impl FileDigest {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         Ok(FileDigest { name, bytes, sha256: format!("{:x}", digest.finalize()) })
     }
+
+    /// Digests several files, in their order.
+    ///
+    /// # Errors
+    /// [`Error::Read`].
+    pub fn of_all(files: impl IntoIterator<Item = impl AsRef<Path>>) -> Result<Vec<FileDigest>> {
+        files.into_iter().map(|file| FileDigest::of(file.as_ref())).collect()
+    }
 }
 
 /// The commit of the source tree in which this program was built, if the tree and git are still available.
@@ -212,6 +258,20 @@ fn commit() -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A second name of the file shows whether its contents were changed in place, where a kill would leave a part of
+    /// them.
+    #[test]
+    fn a_file_is_replaced_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let [path, before] = [PLAN, "before.json"].map(|name| folder.path().join(name));
+        put_json(&path, &1).unwrap();
+        fs::hard_link(&path, &before).unwrap();
+        put_json(&path, &2).unwrap();
+        let read = |path| fs::read_to_string(path).unwrap();
+        assert_eq!((read(&before), read(&path)), ("1\n".to_owned(), "2\n".to_owned()));
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+    }
 
     #[test]
     fn a_source_that_changed_during_the_run_is_reported() {

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use crate::data::{Dataset, beir, locomo, multihop, musique, xquad};
 use crate::retrieval::Tool;
-use crate::{Error, Result};
+use crate::{Error, Result, names};
 
 /// A data set on which tools are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
@@ -53,7 +53,6 @@ impl Suite {
     }
 
     /// The tools that are compared by default; they include separate titles and texts where such numbers are published.
-    /// that too.
     pub fn tools(self) -> &'static [Tool] {
         match self {
             Suite::SciFact => &[Tool::Bm25, Tool::Bm25Fields, Tool::Dense, Tool::Fused],
@@ -83,8 +82,7 @@ impl Suite {
 
 impl fmt::Display for Suite {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = Suite::NAMES.iter().find(|(suite, _)| suite == self).map_or("", |(_, name)| name);
-        f.write_str(name)
+        f.write_str(names::name(&Suite::NAMES, self))
     }
 }
 
@@ -92,9 +90,6 @@ impl FromStr for Suite {
     type Err = String;
 
     fn from_str(typed: &str) -> std::result::Result<Self, String> {
-        let known = Suite::NAMES.iter().find(|(_, name)| *name == typed);
-        known
-            .map(|(suite, _)| *suite)
-            .ok_or_else(|| format!("`{typed}` is not one of {}", Suite::NAMES.map(|(_, name)| name).join(", ")))
+        names::value(&Suite::NAMES, typed)
     }
 }

@@ -75,8 +75,7 @@ impl Backend {
 /// Connects to the endpoint that is named, if any.
 ///
 /// # Errors
-/// Offline, unless it is on this machine's loopback: that opens a socket, but nothing leaves the machine. If only its model or
-/// its context is given.
+/// If it is not allowed ([`check_allowed`]), or only its model or its context is given.
 fn connect(endpoint: &EndpointFlags, global: &GlobalFlags) -> Result<Option<Remote>> {
     let Some(address) = &endpoint.engine else {
         if endpoint.engine_model.is_none() && endpoint.engine_context.is_none() {
@@ -84,16 +83,29 @@ fn connect(endpoint: &EndpointFlags, global: &GlobalFlags) -> Result<Option<Remo
         }
         return Err(refusal("--engine-model and --engine-context are of --engine", "add --engine URL"));
     };
+    check_allowed(address, global)?;
     let address: Address = address.parse()?;
-    if home::fetching(global)?.offline && !address.is_loopback() {
-        return Err(refusal(
-            format!("offline, and {address} is not on this machine"),
-            "offline only endpoints on this machine's loopback may be asked, such as http://127.0.0.1:8000/v1",
-        ));
-    }
     let key = std::env::var(KEY).ok().filter(|key| !key.is_empty());
     let (model, context_tokens) = (endpoint.engine_model.clone(), endpoint.engine_context);
     Ok(Some(Remote::connect(Setup { address, model, context_tokens, key, patience: RETRY_LIMIT })?))
+}
+
+/// Checks that a server may be asked.
+///
+/// # Errors
+/// Offline, unless it is on this machine's loopback: that opens a socket, but nothing leaves the machine.
+pub fn check_allowed(url: &str, global: &GlobalFlags) -> Result<()> {
+    if !home::is_offline(global) {
+        return Ok(());
+    }
+    let address: Address = url.parse()?;
+    if address.is_loopback() {
+        return Ok(());
+    }
+    Err(refusal(
+        format!("offline, and {address} is not on this machine"),
+        "offline only endpoints on this machine's loopback may be asked, such as http://127.0.0.1:8000/v1",
+    ))
 }
 
 /// The error where `--keep-prefixes` and `--engine` are given together.
@@ -146,6 +158,17 @@ mod tests {
             }
         });
         url
+    }
+
+    #[test]
+    fn offline_only_this_machine_is_asked() {
+        let global = |words: &[&str]| Args::try_parse_from(["memlocal"].iter().chain(words)).unwrap().global;
+        let offline = global(&["--offline"]);
+        for url in ["http://127.0.0.1:8000", "http://localhost:8000/v1", "http://[::1]:8000"] {
+            check_allowed(url, &offline).unwrap();
+        }
+        let error = check_allowed("http://10.1.2.3:8000", &offline).unwrap_err().to_string();
+        assert_eq!(error, "offline, and http://10.1.2.3:8000 is not on this machine");
     }
 
     #[test]

@@ -1,13 +1,14 @@
 //! The first run: without a configured model, proposes the best known language model that fits this machine. Only a terminal
 //! is asked; anywhere else the small default is used.
 
-use std::io::{BufRead, IsTerminal, Write};
+use std::io::{BufRead, Write};
 
 use anyhow::Result;
 use indicatif::{BinaryBytes, HumanBytes};
 use models::fetch::{FetchOptions, State, list, list_named};
 use models::manifest::{Choice, Kind, Manifest, built_in};
 
+use crate::confirmation::{can_ask, is_confirmed_by};
 use crate::flags::{DEFAULT_MODEL, EndpointFlags, GlobalFlags, ModelFlags};
 use crate::memory_budget::free_bytes;
 use crate::{eprintln, fetching, home};
@@ -16,19 +17,24 @@ use crate::{eprintln, fetching, home};
 const PART: (u64, u64) = (3, 4);
 
 /// Replaces the default model by the one that the user accepts, after fetching it. Does nothing where a model is named, one
-/// is here already, none can be fetched, or there is no terminal to ask.
+/// is here already, none can be fetched, or there is no terminal to ask. `is_typed`: the command line names the model,
+/// which may be the default.
 ///
 /// # Errors
 /// If this user has no home folder, or the terminal cannot be read.
-pub fn first_run(models: &mut ModelFlags, endpoint: &EndpointFlags, global: &GlobalFlags) -> Result<()> {
-    let is_terminal = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
-    if models.model != DEFAULT_MODEL || endpoint.engine.is_some() || !is_terminal {
+pub fn first_run(
+    models: &mut ModelFlags,
+    endpoint: &EndpointFlags,
+    is_typed: bool,
+    global: &GlobalFlags,
+) -> Result<()> {
+    if is_chosen(models, endpoint, is_typed) || !can_ask() {
         return Ok(());
     }
     let options = home::fetching(global)?;
     let Some(free) = free_bytes().filter(|_| !options.offline && !has_language_model(&options)) else { return Ok(()) };
     let Some(best) = best_fit(free).filter(|best| best.manifest.name != DEFAULT_MODEL) else { return Ok(()) };
-    if !accepts(best, free, &mut std::io::stdin().lock(), &mut std::io::stderr().lock())? {
+    if !accepts(best, free, &mut std::io::stdin().lock(), &mut std::io::stderr())? {
         return Ok(());
     }
     match fetching::bring(best, &options) {
@@ -42,6 +48,11 @@ pub fn first_run(models: &mut ModelFlags, endpoint: &EndpointFlags, global: &Glo
         }
     }
     Ok(())
+}
+
+/// Whether the user has chosen what answers.
+fn is_chosen(models: &ModelFlags, endpoint: &EndpointFlags, is_typed: bool) -> bool {
+    is_typed || models.model != DEFAULT_MODEL || endpoint.engine.is_some()
 }
 
 fn has_language_model(options: &FetchOptions) -> bool {
@@ -58,7 +69,7 @@ fn best_fit(free_bytes: u64) -> Option<Choice<'static>> {
     fitting.filter(|choice| choice.variant.memory_mib << 20 <= room).max_by_key(|choice| choice.variant.memory_mib)
 }
 
-/// Proposes a model and reads the answer; anything but a yes is a no.
+/// Proposes a model and reads the answer.
 fn accepts(best: Choice<'_>, free: u64, answers: &mut impl BufRead, out: &mut impl Write) -> Result<bool> {
     let bytes: Option<u64> = best.variant.files.iter().map(|file| file.bytes).sum();
     let size = bytes.map_or_else(|| "of unknown size".to_owned(), |bytes| HumanBytes(bytes).to_string());
@@ -66,16 +77,35 @@ fn accepts(best: Choice<'_>, free: u64, answers: &mut impl BufRead, out: &mut im
     let licence = &best.manifest.licence;
     writeln!(out, "no model is configured. The best known one for this machine is {best}:")?;
     writeln!(out, "  download {size}, memory {memory} of {} that are free, licence {licence}", BinaryBytes(free))?;
-    write!(out, "fetch and use it instead of the small {DEFAULT_MODEL}? [y/N] ")?;
-    out.flush()?;
-    let mut answer = String::new();
-    answers.read_line(&mut answer)?;
-    Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
+    Ok(is_confirmed_by(format_args!("fetch and use it instead of the small {DEFAULT_MODEL}?"), answers, out)?)
 }
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+
     use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Args {
+        #[command(flatten)]
+        models: ModelFlags,
+        #[command(flatten)]
+        endpoint: EndpointFlags,
+    }
+
+    #[test]
+    fn a_model_that_is_named_is_not_replaced() {
+        let is_chosen = |words: &[&str], is_typed: bool| {
+            let words = ["memlocal"].into_iter().chain(words.iter().copied());
+            let Args { models, endpoint } = Args::try_parse_from(words).unwrap();
+            is_chosen(&models, &endpoint, is_typed)
+        };
+        assert!(!is_chosen(&[], false));
+        assert!(is_chosen(&["--model", DEFAULT_MODEL], true), "the default, by its name");
+        assert!(is_chosen(&["--model", "qwen2.5-0.5b-instruct"], true));
+        assert!(is_chosen(&["--engine", "http://127.0.0.1:8000/v1"], false));
+    }
 
     #[test]
     fn the_largest_model_that_leaves_a_quarter_of_memory_free_is_proposed() {

@@ -1,11 +1,14 @@
 //! Command-line flags that several commands share: where data live, which device computes, which models work.
 
+use std::ffi::OsString;
 use std::fmt;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use clap::ValueEnum as _;
 use clap::builder::styling::{AnsiColor, Styles};
+use memory::MIN_EVIDENCE_TOKENS;
 use models::{KvPrecision, Quantisation};
 
 /// Colours of help texts.
@@ -78,6 +81,27 @@ impl GlobalFlags {
             Gpu::Numbers(numbers) if !self.cpu => numbers,
             _ => &[],
         }
+    }
+
+    /// Arguments that give another process of memlocal these flags. The URL of `--vectors` is not among them: it may have
+    /// a password, and other users of the machine can see command lines.
+    pub fn as_arguments(&self) -> Vec<OsString> {
+        let path = |path: &Option<PathBuf>| path.clone().map(PathBuf::into_os_string);
+        let text = |text: String| Some(OsString::from(text));
+        let backend = self.backend.and_then(|backend| backend.to_possible_value());
+        let flags: [(&str, Option<OsString>); 9] = [
+            ("--data-dir", path(&self.data_dir)),
+            ("--bundle", path(&self.bundle)),
+            ("--config", path(&self.config)),
+            ("--gpu", text(self.gpu().to_string())),
+            ("--backend", backend.and_then(|backend| text(backend.get_name().to_owned()))),
+            ("--threads", self.threads.and_then(|threads| text(threads.to_string()))),
+            ("--kv-tokens", self.kv_tokens.and_then(|tokens| text(tokens.to_string()))),
+            ("--kv", text(KvPrecision::from(self.kv).to_string())),
+            ("--draft-tokens", text(self.draft_tokens.to_string())),
+        ];
+        let given = flags.into_iter().filter_map(|(flag, value)| Some([OsString::from(flag), value?]));
+        given.flatten().chain(self.offline.then(|| OsString::from("--offline"))).collect()
     }
 }
 
@@ -293,6 +317,13 @@ pub fn at_least_one(text: &str) -> Result<usize, String> {
     }
 }
 
+/// Parses a number of tokens that a passage fits into.
+pub fn evidence_tokens(text: &str) -> Result<usize, String> {
+    let tokens = at_least_one(text)?;
+    let is_enough = tokens >= MIN_EVIDENCE_TOKENS;
+    is_enough.then_some(tokens).ok_or_else(|| format!("it must be {MIN_EVIDENCE_TOKENS} or more: a passage needs them"))
+}
+
 /// Parses a whole number of bytes with its unit: 12GiB, 16 GB, 800MiB.
 pub fn bytes(text: &str) -> Result<u64, String> {
     const UNITS: [(&str, u64); 4] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("GB", 1_000_000_000), ("MB", 1_000_000)];
@@ -320,9 +351,11 @@ pub fn temperature(text: &str) -> Result<f32, String> {
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsString;
+
     use clap::Parser;
 
-    use super::{AdapterFlag, GlobalFlags, Gpu, bytes};
+    use super::{AdapterFlag, GlobalFlags, Gpu, bytes, evidence_tokens};
 
     #[derive(Parser)]
     struct Flags {
@@ -336,6 +369,32 @@ mod tests {
         assert_eq!(numbers(&["--gpu", "2,3"]), [2, 3]);
         assert!(numbers(&["--gpu", "2,3", "--cpu"]).is_empty());
         assert!(numbers(&["--gpu", "auto"]).is_empty());
+    }
+
+    #[test]
+    fn another_process_is_given_the_same_flags() {
+        let check = |words: &[&str]| {
+            let global = Flags::parse_from(["memlocal"].iter().chain(words)).global;
+            let arguments = global.as_arguments();
+            let again = Flags::parse_from([OsString::from("memlocal")].into_iter().chain(arguments.clone())).global;
+            assert_eq!(again.as_arguments(), arguments, "{words:?}");
+            assert_eq!((again.gpu(), again.backend, again.kv), (global.gpu(), global.backend, global.kv), "{words:?}");
+            assert_eq!((again.threads, again.kv_tokens), (global.threads, global.kv_tokens), "{words:?}");
+            assert_eq!((again.data_dir, again.offline), (global.data_dir, global.offline), "{words:?}");
+        };
+        check(&[]);
+        check(&["--gpu", "1,0", "--backend", "portable", "--kv", "q8_0", "--draft-tokens", "0"]);
+        check(&["--gpu", "1", "--cpu", "--data-dir", "a b", "--offline", "--threads", "2", "--kv-tokens", "4096"]);
+        let vectors = Flags::parse_from(["memlocal", "--vectors", "postgres://ann:secret@db/a"]).global;
+        assert!(vectors.as_arguments().iter().all(|argument| !argument.to_string_lossy().contains("secret")));
+    }
+
+    #[test]
+    fn evidence_has_room_for_a_passage() {
+        assert_eq!(evidence_tokens("64"), Ok(64));
+        for wrong in ["63", "0", "-1", "many"] {
+            assert!(evidence_tokens(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

@@ -79,7 +79,8 @@ pub fn fetching(global: &GlobalFlags) -> Result<FetchOptions> {
     Ok(options)
 }
 
-fn is_offline(global: &GlobalFlags) -> bool {
+/// Whether no other machine may be connected to.
+pub fn is_offline(global: &GlobalFlags) -> bool {
     let set = |value: String| !matches!(value.to_ascii_lowercase().as_str(), "" | "0" | "false" | "no" | "off");
     global.offline || env::var("HF_HUB_OFFLINE").is_ok_and(set)
 }

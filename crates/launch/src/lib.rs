@@ -10,6 +10,7 @@
 
 pub mod choose;
 pub mod config_file;
+pub mod confirmation;
 pub mod corpus_adapter;
 pub mod failure;
 pub mod fetching;
@@ -34,7 +35,7 @@ mod local_embedder;
 mod paths;
 mod process;
 
-pub use backend::{Backend, model_name, prefixes_need_local_engine};
+pub use backend::{Backend, check_allowed, model_name, prefixes_need_local_engine};
 pub use device::{check_kv, gpu_names};
 pub use local_embedder::LocalEmbedder;
 pub use paths::{absolute, check_folder_of, shown};

@@ -1,5 +1,6 @@
 //! Printing to standard output and standard error.
 
+use std::ffi::OsString;
 use std::fmt::{Display, Write as _};
 use std::io::{ErrorKind, IsTerminal, Write};
 
@@ -65,6 +66,15 @@ pub fn print_styled_error(text: impl Display) {
     let _ = writeln!(std::io::stderr().lock(), "{}", store::without_secrets(&text.to_string()));
 }
 
+/// Whether standard error shows colours: it is a terminal, and the user has not set NO_COLOR (<https://no-color.org>).
+pub fn error_has_colours() -> bool {
+    has_colours(std::io::stderr().is_terminal(), std::env::var_os("NO_COLOR"))
+}
+
+fn has_colours(is_terminal: bool, no_color: Option<OsString>) -> bool {
+    is_terminal && no_color.is_none_or(|value| value.is_empty())
+}
+
 /// Standard error for logs: whole lines, with passwords in URLs redacted; a closed standard error is ignored.
 pub struct Log;
 
@@ -119,5 +129,11 @@ mod tests {
         assert_eq!(table(&["document"], [vec!["a\nb".to_owned()]]), "document\na\\nb");
         assert_eq!(printable("a\u{202e}txt.exe\u{2066}"), r"a\u202etxt.exe\u2066");
         assert_eq!(printable("Zoë 日本 🦉"), "Zoë 日本 🦉");
+    }
+
+    #[test]
+    fn colours_are_for_terminals_of_users_who_want_them() {
+        assert!(has_colours(true, None) && has_colours(true, Some(OsString::new())));
+        assert!(!has_colours(true, Some("1".into())) && !has_colours(false, None));
     }
 }

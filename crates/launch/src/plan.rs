@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_of_cards_by_models_is_decided_by_the_computed_bytes() {
+    fn a_table_of_gpus_by_models_is_decided_by_the_computed_bytes() {
         // The largest KV cache in tokens, or `-`, on GPUs of 8, 12, 16, 24 and 80 GiB, of which the engine keeps 3 GiB free.
         let cards = [8, 12, 16, 24, 80];
         for (name, variant) in MODELS.iter().flat_map(|(name, ..)| [(*name, "q4_k_m"), (*name, "bf16")]) {

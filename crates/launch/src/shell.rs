@@ -4,14 +4,13 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use clap::CommandFactory;
+use clap::Command;
 use clap_complete::Shell;
 
 use crate::output::print;
 
 /// Prints the completion script of a program for a shell.
-pub fn print_completions<A: CommandFactory>(shell: Shell) -> Result<()> {
-    let mut command = A::command();
+pub fn print_completions(mut command: Command, shell: Shell) -> Result<()> {
     let name = command.get_name().to_owned();
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut command, name, &mut script);
@@ -19,8 +18,8 @@ pub fn print_completions<A: CommandFactory>(shell: Shell) -> Result<()> {
 }
 
 /// Writes a man page for the program and one for each command, `memlocal-serve.1` and the like.
-pub fn write_man_pages<A: CommandFactory>(folder: &Path) -> Result<()> {
+pub fn write_man_pages(command: Command, folder: &Path) -> Result<()> {
     let cannot = || format!("cannot write to {}", folder.display());
     fs::create_dir_all(folder).with_context(cannot)?;
-    clap_mangen::generate_to(A::command(), folder).with_context(cannot)
+    clap_mangen::generate_to(command, folder).with_context(cannot)
 }

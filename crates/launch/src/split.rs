@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_of_cards_by_models_is_decided_by_the_computed_bytes() {
+    fn a_table_of_gpus_by_models_is_decided_by_the_computed_bytes() {
         let models = ["0.5b", "1.5b", "3b", "7b", "14b", "32b", "72b"];
         let cards: [&[u64]; 7] = [&[8], &[12], &[16], &[24], &[24, 24], &[12, 24], &[80]];
         for (size, variant) in models.iter().flat_map(|size| [(size, "q4_k_m"), (size, "bf16")]) {
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn layers_that_do_not_fit_on_a_card_are_on_the_cpu() {
+    fn layers_that_do_not_fit_on_a_gpu_are_on_the_cpu() {
         let model = footprint("qwen2.5-14b-instruct", "q4_k_m");
         let on =
             |requested, free: &[u64]| Placement::with_kv(&model, requested, 32_768, KvPrecision::F16, free).unwrap();

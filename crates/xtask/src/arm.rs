@@ -15,8 +15,7 @@ pub fn run() -> ExitCode {
         eprintln!("hint: rustup target add {TARGET}");
         return ExitCode::FAILURE;
     }
-    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
-    let mut command = Command::new(cargo);
+    let mut command = crate::cargo();
     command.args(["test", "--release", "-p", "kernels", "--no-default-features", "--target", TARGET]);
     // Its many draws take minutes here; another test compares the draws of every instruction set.
     command.args(["--", "--skip", "chi_squared"]);

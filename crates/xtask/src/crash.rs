@@ -39,7 +39,7 @@ pub fn run(arguments: &[&str]) -> Result<ExitCode, String> {
     let (mut report, mut all_pass) = (String::new(), true);
     for ([package, target, name], percent) in TESTS {
         let part = (kills * percent).div_ceil(100).to_string();
-        let mut test = Command::new(std::env::var("CARGO").unwrap_or_else(|_| "cargo".into()));
+        let mut test = crate::cargo();
         test.args(["test", "--release", "--package", package, "--test", target, "--", "--exact", name, "--nocapture"]);
         test.env("MEMLOCAL_KILLS", part).envs(seed.iter().map(|seed| ("MEMLOCAL_SEED", seed)));
         let (lines, passes) = printed(test)?;

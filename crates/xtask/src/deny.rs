@@ -43,8 +43,7 @@ fn find() -> Result<PathBuf, String> {
     if works(&on_path) {
         return Ok(on_path);
     }
-    let folder =
-        PathBuf::from(std::env::var("CARGO_TARGET_DIR").unwrap_or_else(|_| "target".into())).join("cargo-deny");
+    let folder = crate::target().join("cargo-deny");
     let program = folder.join("bin/cargo-deny");
     if works(&program) {
         return Ok(program);

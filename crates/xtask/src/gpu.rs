@@ -1,8 +1,10 @@
 //! `cargo xtask gpu`: builds and runs the GPU's checks and measurements; `--pack` makes a bundle of them for a
 //! machine without network or toolchain: the binary and the first layers of a small model, below 64 MiB.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, ExitCode};
+
+use crate::{cargo, target};
 
 /// The largest compressed bundle.
 const MAX_BYTES: u64 = 64 << 20;
@@ -42,13 +44,8 @@ fn build() -> Result<PathBuf, String> {
     if std::env::var_os("CUDA_HOME").is_none() {
         return Err("CUDA_HOME names no CUDA toolkit to build with".into());
     }
-    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
-    done(Command::new(cargo).args(["build", "--release", "--package", "gpu", "--features", "cuda"]))?;
+    done(cargo().args(["build", "--release", "--package", "gpu", "--features", "cuda"]))?;
     Ok(target().join("release/memlocal-gpu"))
-}
-
-fn target() -> PathBuf {
-    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| Path::new("target").to_owned(), PathBuf::from)
 }
 
 fn today() -> Result<String, String> {

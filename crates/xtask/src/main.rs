@@ -11,6 +11,7 @@ mod sanitize;
 mod toolkit;
 mod words;
 
+use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
 /// The steps of `ci`, in order: the tests first, since they find most errors.
@@ -183,12 +184,21 @@ fn has_target(target: &str) -> bool {
     there || added().is_ok_and(|output| output.status.success())
 }
 
+/// The cargo that runs this task.
+fn cargo() -> Command {
+    Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+}
+
+/// The folder of what cargo builds.
+fn target() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into()).into()
+}
+
 /// Builds server and clients, and runs the soak test with further arguments.
 fn soak(arguments: &[&str]) -> Result<ExitCode, String> {
-    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
     let run = ["run", "--release", "--package", "bench", "--bin", "memlocal-bench", "--", "serve", "--soak"];
     for words in [&["build", "--release", "--package", "memlocal"][..], &[&run[..], arguments].concat()] {
-        let status = Command::new(&cargo).args(words).status().map_err(|error| error.to_string())?;
+        let status = cargo().args(words).status().map_err(|error| error.to_string())?;
         if !status.success() {
             return Ok(ExitCode::FAILURE);
         }
@@ -198,22 +208,21 @@ fn soak(arguments: &[&str]) -> Result<ExitCode, String> {
 
 /// Runs cargo for each step until one fails.
 fn steps(steps: &[(&str, &[&str])]) -> ExitCode {
-    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
     for (what, arguments) in steps {
         // A toolchain without clippy or rustfmt can still run the tests.
-        if !has(&cargo, arguments[0]) {
+        if !has(arguments[0]) {
             eprintln!("xtask: {what} are not checked: this toolchain has no `cargo {}`", arguments[0]);
             continue;
         }
         eprintln!("xtask: {what}: cargo {}", arguments.join(" "));
-        match Command::new(&cargo).args(*arguments).status() {
+        match cargo().args(*arguments).status() {
             Ok(status) if status.success() => {}
             Ok(_) => {
                 eprintln!("xtask: {what} failed");
                 return ExitCode::FAILURE;
             }
             Err(error) => {
-                eprintln!("xtask: cannot run {cargo}: {error}");
+                eprintln!("xtask: cannot run cargo: {error}");
                 return ExitCode::FAILURE;
             }
         }
@@ -222,7 +231,7 @@ fn steps(steps: &[(&str, &[&str])]) -> ExitCode {
 }
 
 /// True if the toolchain has this subcommand.
-fn has(cargo: &str, subcommand: &str) -> bool {
-    let help = Command::new(cargo).args([subcommand, "--help"]).output();
+fn has(subcommand: &str) -> bool {
+    let help = cargo().args([subcommand, "--help"]).output();
     help.is_ok_and(|output| output.status.success())
 }

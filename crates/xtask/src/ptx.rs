@@ -25,7 +25,7 @@ struct Kernel {
 pub fn run() -> Result<(), String> {
     let home = std::env::var_os("CUDA_HOME").ok_or("CUDA_HOME names no CUDA toolkit")?;
     let bin = Path::new(&home).join("bin");
-    let out = PathBuf::from(std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into())).join("ptx");
+    let out = crate::target().join("ptx");
     std::fs::create_dir_all(&out).map_err(|error| format!("cannot make {}: {error}", out.display()))?;
     let mut kernels = BTreeMap::new();
     for source in sources(Path::new("kernels/src"))? {

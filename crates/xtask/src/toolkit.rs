@@ -27,9 +27,8 @@ pub fn run(folder: &str) -> Result<(), String> {
 
 /// The source of the crate whose functions the archives replace.
 fn cudarc() -> Result<PathBuf, String> {
-    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
     let arguments = ["metadata", "--format-version=1", "--features", "cuda"];
-    let output = Command::new(cargo).args(arguments).output().map_err(|error| format!("cannot run cargo: {error}"))?;
+    let output = crate::cargo().args(arguments).output().map_err(|error| format!("cannot run cargo: {error}"))?;
     let metadata = String::from_utf8_lossy(&output.stdout);
     let paths = metadata.split("\"manifest_path\":\"").skip(1).filter_map(|rest| rest.split('"').next());
     let manifest = paths.map(Path::new).find(|path| {

@@ -2,7 +2,6 @@
 //! returned.
 
 use std::collections::{BTreeMap, HashSet};
-use std::fs::{File, OpenOptions};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -13,8 +12,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::tally::Forms;
-use crate::qa::{lines, tape_key};
-use crate::{Error, Result};
+use crate::Result;
+use crate::qa::lines::{self, Appender};
+use crate::qa::tape_key;
 
 /// The longest run of white space in a valid reply, in characters.
 const MAX_BLANKS: usize = 16;
@@ -37,7 +37,7 @@ struct State<'a> {
     round: u64,
     rounds: BTreeMap<u64, usize>,
     forms: Forms,
-    file: Option<File>,
+    file: Option<Appender>,
     progress: Progress<'a>,
 }
 
@@ -68,8 +68,7 @@ impl<'a> Inspector<'a> {
         if let Some(folder) = folder {
             let path = folder.join("verdicts.jsonl");
             lines::read::<Verdict>(&path)?.into_iter().for_each(|verdict| state.learn(verdict));
-            let file = OpenOptions::new().create(true).append(true).open(&path).map_err(Error::writing(&path))?;
-            state.file = Some(file);
+            state.file = Some(Appender::open(path)?);
         }
         Ok(Inspector { caller, state: Mutex::new(state) })
     }
@@ -111,7 +110,7 @@ impl<'a> Inspector<'a> {
         }
         let verdict = Verdict { key, round: state.round, step: step.to_owned(), wrong, finish: reply.finish };
         if let Some(file) = &mut state.file {
-            lines::append(file, &verdict)?;
+            file.append(&verdict)?;
         }
         state.learn(verdict);
         let done = state.seen.len();
@@ -215,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quote_stands_in_its_text_to_the_letter() {
+    fn a_quote_is_a_literal_part_of_its_text() {
         let add = schema::object([
             ("op", schema::constant("add")),
             ("src", schema::quote_of("Ada \"Pell\" Brook\nkept the lamp.", 3..=20)),

@@ -6,8 +6,9 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::folder::{items, manifest};
+use super::folder::{QaManifest, items, manifest};
 use super::item::{Column, Item};
+use super::reporting::{is_published, scored};
 use crate::{Error, Random, Result};
 
 /// Bootstrap resamples.
@@ -46,7 +47,7 @@ pub fn compare(a: &Path, b: &Path) -> Result<Vec<Comparison>> {
     if suite_a != suite_b {
         return Err(Error::NotComparable { problem: format!("one is about {suite_a}, the other about {suite_b}") });
     }
-    let (items_a, items_b) = (by_column(items(a)?.1), by_column(items(b)?.1));
+    let (items_a, items_b) = (by_column(a, &manifest_a)?, by_column(b, &manifest_b)?);
     let same_run = a == b;
     let common = |x: &Column, y: &Column| !same_run && x == y;
     let all: Vec<(&Column, &Column)> = items_a.keys().flat_map(|x| items_b.keys().map(move |y| (x, y))).collect();
@@ -69,12 +70,14 @@ pub fn compare(a: &Path, b: &Path) -> Result<Vec<Comparison>> {
     Ok(comparisons)
 }
 
-fn by_column(items: Vec<Item>) -> BTreeMap<Column, Vec<Item>> {
+/// The results of a run, scored as in its report.
+fn by_column(run: &Path, manifest: &QaManifest) -> Result<BTreeMap<Column, Vec<Item>>> {
+    let (_, items) = if is_published(run) { items(run) } else { scored(run, &manifest.plan) }?;
     let mut columns: BTreeMap<Column, Vec<Item>> = BTreeMap::new();
     for item in items {
         columns.entry(item.column()).or_default().push(item);
     }
-    columns
+    Ok(columns)
 }
 
 /// The scores of the common questions.

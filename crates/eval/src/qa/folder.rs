@@ -12,20 +12,20 @@
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
+use std::{fs, io};
 
 use memory::Profile;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::item::{Column, Item, Line, Measured, Prepared};
-use super::lines;
+use super::lines::{self, Appender};
 use super::plan::Plan;
 use super::tape::Tape;
 use crate::host::peak_memory_bytes;
+use crate::run_folder::{PLAN, create_empty, put_json};
 use crate::score::Scorer;
 use crate::{Error, FileDigest, Manifest, Result};
 
@@ -34,7 +34,7 @@ use crate::{Error, FileDigest, Manifest, Result};
 pub struct QaFolder {
     path: PathBuf,
     tape: Tape,
-    results: Mutex<File>,
+    results: Mutex<Appender>,
     data: Vec<FileDigest>,
 }
 
@@ -121,13 +121,7 @@ impl QaFolder {
     }
 
     fn begin(path: &Path, plan: &Plan, data: Vec<FileDigest>) -> Result<QaFolder> {
-        fs::create_dir_all(path).map_err(Error::writing(path))?;
-        // A process that was killed while it wrote the plan has left a part of it.
-        let begun = Path::new(PLAN).with_extension(UNFINISHED);
-        let mut entries = fs::read_dir(path).map_err(Error::reading(path))?;
-        if entries.any(|entry| entry.is_ok_and(|entry| entry.file_name() != begun)) {
-            return Err(Error::Occupied { path: path.to_owned() });
-        }
+        create_empty(path)?;
         write_plan(path, plan, &data)?;
         QaFolder::open(path.to_owned(), Tape::open(path)?, data)
     }
@@ -167,8 +161,7 @@ impl QaFolder {
         let file = path.join(RESULTS);
         // Truncates what a killed process did not finish, before appending.
         drop(lines::read::<Line>(&file)?);
-        let results = OpenOptions::new().create(true).append(true).open(&file).map_err(Error::writing(&file))?;
-        Ok(QaFolder { path, tape, results: Mutex::new(results), data })
+        Ok(QaFolder { path, tape, results: Mutex::new(Appender::open(file)?), data })
     }
 
     /// Its path.
@@ -191,7 +184,7 @@ impl QaFolder {
     }
 
     pub(super) fn put(&self, line: &Line) -> Result<()> {
-        lines::append(&mut self.results.lock().unwrap_or_else(PoisonError::into_inner), line)
+        self.results.lock().unwrap_or_else(PoisonError::into_inner).append(line)
     }
 
     /// The keys of answered questions. Failed questions are not among them: they are asked again.
@@ -212,7 +205,7 @@ impl QaFolder {
     /// # Errors
     /// [`Error::Write`].
     pub fn finish(&self, manifest: &QaManifest) -> Result<()> {
-        write_json(&self.path.join(MANIFEST), manifest)?;
+        put_json(&self.path.join(MANIFEST), manifest)?;
         match fs::remove_dir_all(self.work()) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::writing(&self.work())(error)),
             _ => Ok(()),
@@ -269,24 +262,11 @@ pub fn measured(run: &Path) -> Result<Vec<Measured>> {
 }
 
 fn digests(plan: &Plan) -> Result<Vec<FileDigest>> {
-    plan.files()?.iter().map(|file| FileDigest::of(file)).collect()
+    FileDigest::of_all(plan.files()?)
 }
 
 fn write_plan(path: &Path, plan: &Plan, data: &[FileDigest]) -> Result<()> {
-    write_json(&path.join(PLAN), &Begun { plan: plan.clone(), digests: Some(data.to_owned()) })
-}
-
-/// Replaces a file at once or not at all.
-pub(super) fn write_json(path: &Path, value: &impl Serialize) -> Result<()> {
-    let write = || {
-        let beside = path.with_extension(UNFINISHED);
-        let json = serde_json::to_string_pretty(value)? + "\n";
-        let mut file = File::create(&beside)?;
-        file.write_all(json.as_bytes())?;
-        file.sync_all()?;
-        fs::rename(beside, path)
-    };
-    write().map_err(Error::writing(path))
+    put_json(&path.join(PLAN), &Begun { plan: plan.clone(), digests: Some(data.to_owned()) })
 }
 
 fn read_json<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T> {
@@ -295,29 +275,7 @@ fn read_json<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T> {
     records.next().ok_or_else(empty)
 }
 
-/// The plan of a run, written before it starts.
-const PLAN: &str = "plan.json";
-/// The extension of a file that is being written.
-const UNFINISHED: &str = "json.part";
 pub(super) const MANIFEST: &str = "manifest.json";
 pub(super) const RESULTS: &str = "results.jsonl";
 /// In a published run: names of the omitted files, with digests.
 pub(super) const LEFT_OUT: &str = "left-out.json";
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A second name of the file shows whether its contents were changed in place, where a kill would leave a part of them.
-    #[test]
-    fn a_file_is_replaced_at_once() {
-        let folder = tempfile::tempdir().unwrap();
-        let [path, before] = [PLAN, "before.json"].map(|name| folder.path().join(name));
-        write_json(&path, &1).unwrap();
-        fs::hard_link(&path, &before).unwrap();
-        write_json(&path, &2).unwrap();
-        let read = |path| fs::read_to_string(path).unwrap();
-        assert_eq!((read(&before), read(&path)), ("1\n".to_owned(), "2\n".to_owned()));
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
-    }
-}

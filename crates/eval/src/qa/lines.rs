@@ -2,7 +2,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -36,22 +36,41 @@ fn cut_unfinished(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Appends a record as one write, so that a killed process leaves at most one line unfinished. What a full disk cuts off is
-/// removed again.
-///
-/// # Errors
-/// [`Error::Write`].
-pub(crate) fn append(file: &mut File, record: &impl Serialize) -> Result<()> {
-    let mut append = || {
+/// A file that grows by records.
+#[derive(Debug)]
+pub(crate) struct Appender {
+    path: PathBuf,
+    file: File,
+}
+
+impl Appender {
+    /// Opens a file, which is created if there is none.
+    ///
+    /// # Errors
+    /// [`Error::Write`].
+    pub fn open(path: PathBuf) -> Result<Appender> {
+        let file = OpenOptions::new().create(true).append(true).open(&path).map_err(Error::writing(&path))?;
+        Ok(Appender { path, file })
+    }
+
+    /// Appends a record as one write, so that a killed process leaves at most one line unfinished. What a full disk cuts
+    /// off is removed again.
+    ///
+    /// # Errors
+    /// [`Error::Write`].
+    pub fn append(&mut self, record: &impl Serialize) -> Result<()> {
+        self.write(record).map_err(Error::writing(&self.path))
+    }
+
+    fn write(&mut self, record: &impl Serialize) -> io::Result<()> {
         let line = serde_json::to_string(record)? + "\n";
-        let before = file.metadata()?.len();
-        if let Err(error) = file.write_all(line.as_bytes()) {
-            file.set_len(before)?;
+        let before = self.file.metadata()?.len();
+        if let Err(error) = self.file.write_all(line.as_bytes()) {
+            self.file.set_len(before)?;
             return Err(error);
         }
         Ok(())
-    };
-    append().map_err(|source: io::Error| Error::Write { path: "the run folder".into(), source })
+    }
 }
 
 #[cfg(all(test, target_os = "linux"))]
@@ -67,10 +86,11 @@ mod tests {
     #[test]
     fn a_line_that_is_cut_off_is_removed() {
         if let Some(path) = env::var_os(FILE) {
-            let mut file = OpenOptions::new().create(true).append(true).open(path).unwrap();
-            append(&mut file, &"one").unwrap();
-            append(&mut file, &"x".repeat(1 << 16)).unwrap_err();
-            append(&mut file, &"two").unwrap();
+            let mut file = Appender::open(path.into()).unwrap();
+            file.append(&"one").unwrap();
+            let error = file.append(&"x".repeat(1 << 16)).unwrap_err().to_string();
+            assert!(error.starts_with("cannot write ") && error.ends_with("lines.jsonl"), "{error}");
+            file.append(&"two").unwrap();
             return;
         }
         let folder = tempfile::tempdir().unwrap();

@@ -12,38 +12,38 @@ pub enum Progress {
 }
 
 /// Reports progress.
-pub(super) struct Voice<'a>(Mutex<Telling<'a>>);
+pub(super) struct Reporter<'a>(Mutex<State<'a>>);
 
-struct Telling<'a> {
+struct State<'a> {
     /// The part whose preparation is reported.
     part: Option<usize>,
     progress: &'a mut (dyn FnMut(Progress) + Send),
 }
 
-impl<'a> Voice<'a> {
-    pub fn new(progress: &'a mut (dyn FnMut(Progress) + Send)) -> Voice<'a> {
-        Voice(Mutex::new(Telling { part: None, progress }))
+impl<'a> Reporter<'a> {
+    pub fn new(progress: &'a mut (dyn FnMut(Progress) + Send)) -> Reporter<'a> {
+        Reporter(Mutex::new(State { part: None, progress }))
     }
 
-    pub fn say(&self, progress: Progress) {
-        (self.lock().progress)(progress);
+    pub fn asked(&self, done: usize, of: usize) {
+        (self.lock().progress)(Progress::Asked { done, of });
     }
 
     /// Reports a step of a part's preparation unless another part is being reported.
-    pub fn say_of(&self, part: usize, step: memory::Progress) {
-        let mut telling = self.lock();
-        if *telling.part.get_or_insert(part) == part {
-            (telling.progress)(Progress::Preparing(step));
+    pub fn preparing(&self, part: usize, step: memory::Progress) {
+        let mut state = self.lock();
+        if *state.part.get_or_insert(part) == part {
+            (state.progress)(Progress::Preparing(step));
         }
     }
 
-    /// Lets another part report.
-    pub fn end(&self, part: usize) {
-        let mut telling = self.lock();
-        telling.part = telling.part.filter(|told| *told != part);
+    /// Ends the preparation of a part: another one may be reported.
+    pub fn prepared(&self, part: usize) {
+        let mut state = self.lock();
+        state.part = state.part.filter(|reported| *reported != part);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Telling<'a>> {
+    fn lock(&self) -> MutexGuard<'_, State<'a>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,7 +1,7 @@
 //! Publishes a run without the texts of its data, whose licence may not allow redistribution.
 
+use std::io;
 use std::path::Path;
-use std::{fs, io};
 
 use serde::Serialize;
 
@@ -10,6 +10,7 @@ use super::item::{Item, Line};
 use super::lines;
 use super::reporting::{keep, read_report};
 use super::tape::{TAPE, TRANSCRIPT};
+use crate::run_folder::{create_empty, put};
 use crate::{Error, FileDigest, Result};
 
 /// Writes the run in `folder` to `to`, a new folder: manifest, report, plots, and results without questions, gold answers and
@@ -27,15 +28,20 @@ pub fn publish(folder: &Path, to: &Path) -> Result<()> {
     let (_, mut report) = read_report(folder)?;
     report.answers.clear();
 
-    fs::create_dir_all(to).map_err(Error::writing(to))?;
-    if fs::read_dir(to).map_err(Error::reading(to))?.next().is_some() {
-        return Err(Error::Occupied { path: to.to_owned() });
-    }
-    let results = results.into_iter().map(without_texts).map(|line| json(&line, to));
-    write(&to.join(RESULTS), &results.collect::<Result<Vec<_>>>()?.join("\n"))?;
-    write(&to.join(MANIFEST), &json(&manifest, to)?)?;
-    let left_out = [TRANSCRIPT, TAPE, RESULTS].map(|name| FileDigest::of(&folder.join(name)));
-    write(&to.join(LEFT_OUT), &json(&left_out.into_iter().collect::<Result<Vec<_>>>()?, to)?)?;
+    create_empty(to)?;
+    let (suite, scorers) = (manifest.plan.suite()?, manifest.plan.scorers()?);
+    // Scored as in the report, since it cannot be done without the texts.
+    let scored = |mut line: Line| {
+        if let Line::Answered(item) = &mut line {
+            item.score(suite, &scorers);
+        }
+        line
+    };
+    let results = results.into_iter().map(scored).map(without_texts).map(|line| json(&line, to));
+    put(&to.join(RESULTS), &results.collect::<Result<String>>()?)?;
+    put(&to.join(MANIFEST), &json(&manifest, to)?)?;
+    let left_out = FileDigest::of_all([TRANSCRIPT, TAPE, RESULTS].map(|name| folder.join(name)))?;
+    put(&to.join(LEFT_OUT), &json(&left_out, to)?)?;
     keep(&report, to)
 }
 
@@ -57,10 +63,8 @@ fn without_folders(word: &str) -> String {
     name.map_or_else(|| word.to_owned(), |name| format!("{key}{}", name.to_string_lossy()))
 }
 
+/// A value as a line of JSON.
 fn json(value: &impl Serialize, path: &Path) -> Result<String> {
-    serde_json::to_string(value).map_err(io::Error::from).map_err(Error::writing(path))
-}
-
-fn write(path: &Path, content: &str) -> Result<()> {
-    fs::write(path, format!("{content}\n")).map_err(Error::writing(path))
+    let json = serde_json::to_string(value).map_err(io::Error::from);
+    Ok(json.map_err(Error::writing(path))? + "\n")
 }

@@ -14,7 +14,7 @@ use super::folder::QaFolder;
 use super::item::{Column, Item, Line, Measured, Prepared};
 use super::outcome::Grounding;
 use super::plan::Plan;
-use super::progress::{Progress, Voice};
+use super::progress::{Progress, Reporter};
 use super::retrieved::{brought, ranks, sessions};
 use super::tape::{Scope, Tape};
 use super::taped::{Backend, Taped, rounded};
@@ -61,7 +61,7 @@ pub async fn ask(
     let of = cases.questions() * methods.len();
     let parts: Vec<Part> = cases.cases.iter().flat_map(|case| asking.parts(case, &methods, &answered)).collect();
     let mut done = of - parts.iter().map(|part| part.open.len()).sum::<usize>();
-    let voice = Voice::new(progress);
+    let reporter = Reporter::new(progress);
 
     let width = plan.width.max(1);
     let mut preparations = parts.iter().enumerate().peekable();
@@ -75,13 +75,13 @@ pub async fn ask(
             if let Some((number, method, question)) = questions.pop_front() {
                 let reason = unprepared[number].iter().find(|(of, _)| *of == method).map(|(_, reason)| reason.clone());
                 let case = parts[number].case;
-                work.push(asking.step(Step::Ask { number, case, method, question, reason }, folder, &voice));
+                work.push(asking.step(Step::Ask { number, case, method, question, reason }, folder, &reporter));
                 continue;
             }
             // Prepared cases must not pile up.
             let Some((number, part)) = preparations.next_if(|_| parts_open < width) else { break };
             parts_open += 1;
-            work.push(asking.step(Step::Prepare { number, part }, folder, &voice));
+            work.push(asking.step(Step::Prepare { number, part }, folder, &reporter));
         }
         match work.next().await.transpose()? {
             None => break,
@@ -94,7 +94,7 @@ pub async fn ask(
                 unfinished[number] -= 1;
                 parts_open -= usize::from(unfinished[number] == 0);
                 done += 1;
-                voice.say(Progress::Asked { done, of });
+                reporter.asked(done, of);
             }
         }
     }
@@ -161,17 +161,17 @@ impl Asking<'_> {
         methods.chunks(together).map(part).filter(|part| !part.open.is_empty()).collect()
     }
 
-    async fn step(&self, step: Step<'_>, folder: &QaFolder, voice: &Voice<'_>) -> Result<Done> {
+    async fn step(&self, step: Step<'_>, folder: &QaFolder, reporter: &Reporter<'_>) -> Result<Done> {
         match step {
             Step::Prepare { number, part } => {
                 let mut reasons = Unprepared::new();
                 for method in &part.methods {
-                    let mut report = |step| voice.say_of(number, step);
+                    let mut report = |step| reporter.preparing(number, step);
                     if let Some(reason) = self.prepare(part.case, *method, folder, &mut report).await? {
                         reasons.push((*method, reason));
                     }
                 }
-                voice.end(number);
+                reporter.prepared(number);
                 Ok(Done::Prepared { number, reasons })
             }
             Step::Ask { number, case, method, question, reason } => {
@@ -236,8 +236,7 @@ impl Asking<'_> {
             Some(watch) => watch.note()?,
             None => folder.put(&Line::Measured(Measured::untimed(scope.clone(), trace.fallbacks())))?,
         }
-        let text_tokens =
-            case.sources.iter().map(|source| taped.tokens().count_tokens(Agent::Responder, &source.text)).sum();
+        let text_tokens = text_tokens(case, &taped);
         let (usage, endings) = (self.tape.usage(&scope), self.tape.endings(&scope));
         let Scope { model, method, case, .. } = scope;
         folder.put(&Line::Prepared(Prepared { model, method, case, text_tokens, usage, endings }))?;
@@ -290,8 +289,6 @@ impl Asking<'_> {
             Ok(answer) => (answer.answer, answer.citations, None),
             Err(reason) => (String::new(), Vec::new(), Some(reason)),
         };
-        let text_tokens =
-            case.sources.iter().map(|source| taped.tokens().count_tokens(Agent::Responder, &source.text)).sum();
         let (first, endings) = (taped.answer_prompt_tokens(), taped.endings());
         let events = trace.events();
         let brought = brought(case, &corpus, &events)?;
@@ -319,7 +316,7 @@ impl Asking<'_> {
             fallbacks: trace.fallbacks(),
             usage: rounded(trace.usage()),
             endings,
-            compaction: first.and_then(|tokens| compaction(tokens, text_tokens)),
+            compaction: first.and_then(|tokens| compaction(tokens, text_tokens(case, &taped))),
         };
         item.score(self.plan.suite()?, &self.scorers);
         Ok(item)
@@ -335,6 +332,11 @@ impl Asking<'_> {
         }
         Ok(verdicts)
     }
+}
+
+/// Tokens of a case's texts, by the answering model.
+fn text_tokens(case: &Case, taped: &Taped<'_>) -> usize {
+    case.sources.iter().map(|source| taped.tokens().count_tokens(Agent::Responder, &source.text)).sum()
 }
 
 fn session<'a>(

@@ -10,7 +10,7 @@ use super::case::{Cases, Question};
 use super::load::{answers, books, detective, locomo, longbench, longmemeval, narrative, wiki};
 use super::ruler;
 use crate::score::Scorer;
-use crate::{Error, Result};
+use crate::{Error, Result, names};
 
 /// A data set of questions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,8 +31,7 @@ pub enum QaSuite {
 }
 
 impl QaSuite {
-    /// All suites with their names.
-    pub const NAMES: [(QaSuite, &'static str); 12] = [
+    const NAMES: [(QaSuite, &'static str); 12] = [
         (QaSuite::LoCoMo, "locomo"),
         (QaSuite::LongMemEval, "longmemeval"),
         (QaSuite::HotpotQa, "hotpotqa"),
@@ -186,8 +185,7 @@ const ANSWERS_RULES: &str = "\
 
 impl fmt::Display for QaSuite {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = QaSuite::NAMES.iter().find(|(suite, _)| suite == self).map_or("", |(_, name)| name);
-        f.pad(name)
+        f.pad(names::name(&QaSuite::NAMES, self))
     }
 }
 
@@ -195,9 +193,6 @@ impl FromStr for QaSuite {
     type Err = String;
 
     fn from_str(typed: &str) -> std::result::Result<Self, String> {
-        let known = QaSuite::NAMES.iter().find(|(_, name)| *name == typed);
-        known
-            .map(|(suite, _)| *suite)
-            .ok_or_else(|| format!("`{typed}` is not one of {}", QaSuite::NAMES.map(|(_, name)| name).join(", ")))
+        names::value(&QaSuite::NAMES, typed)
     }
 }

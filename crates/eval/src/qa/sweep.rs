@@ -121,6 +121,7 @@ impl Run {
         let settings = plan.settings(column.1.parse().map_err(Error::Plan)?)?;
         // Other methods and models of the run, and the path of the data, have no effect.
         let bare = Plan {
+            data: PathBuf::new(),
             methods: Vec::new(),
             models: Vec::new(),
             k: None,

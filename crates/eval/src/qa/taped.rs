@@ -108,7 +108,7 @@ impl<'a> Taped<'a> {
         key: String,
         instructions: String,
     ) -> std::result::Result<Reply, CallError> {
-        let (agent, step) = (call.agent, call.step);
+        let (agent, step, temperature) = (call.agent, call.step, call.sampling.temperature);
         let failed = |reason: String| CallError::Failed { step, reason };
         let known = key.clone();
         let machine = self.machine.ok_or_else(|| failed("it is not on the tape".into()))?;
@@ -119,7 +119,8 @@ impl<'a> Taped<'a> {
         }
         let mut reply = machine.caller.call(call).await?;
         let without_ids = || failed("the model does not say which tokens it wrote".into());
-        let sampled = messages.map(|messages| sampled(messages, &reply).ok_or_else(without_ids)).transpose()?;
+        let sampled = messages.map(|messages| sampled(messages, temperature, &reply).ok_or_else(without_ids));
+        let sampled = sampled.transpose()?;
         reply.usage = rounded(reply.usage);
         let record = CallRecord {
             scope: self.scope.clone(),
@@ -181,10 +182,13 @@ fn messages(call: &Call) -> Vec<Message> {
 }
 
 /// The tokens of a reply; `None` if its model does not number them.
-fn sampled(messages: Vec<Message>, reply: &Reply) -> Option<Sampled> {
+fn sampled(messages: Vec<Message>, temperature: f32, reply: &Reply) -> Option<Sampled> {
     let ids = reply.logprobs.iter().map(|token| token.id).collect::<Option<Vec<u32>>>()?;
     let logprobs = reply.logprobs.iter().map(|token| token.logprob).collect();
-    (reply.text.is_empty() || !ids.is_empty()).then_some(Sampled { messages, ids, logprobs, end: reply.end_token })
+    let drawn = Some(reply.logprobs.iter().map(|token| token.drawn).collect());
+    let is_known = reply.text.is_empty() || !ids.is_empty();
+    let (temperature, end) = (Some(temperature), reply.end_token);
+    is_known.then_some(Sampled { messages, ids, logprobs, drawn, temperature, end })
 }
 
 /// Rounded to whole microseconds, so that the number is unchanged after a round trip through JSON.

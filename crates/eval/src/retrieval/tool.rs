@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::names;
+
 /// A search tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -91,9 +93,6 @@ impl FromStr for Tool {
     type Err = String;
 
     fn from_str(typed: &str) -> Result<Self, String> {
-        Tool::ALL
-            .into_iter()
-            .find(|tool| tool.name() == typed)
-            .ok_or_else(|| format!("`{typed}` is not one of {}", Tool::ALL.map(Tool::name).join(", ")))
+        names::value(&Tool::ALL.map(|tool| (tool, tool.name())), typed)
     }
 }

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use super::{
     Judge, bleu1, cascade, em_squad, f1_gam, f1_locomo, f1_squad, mc_letter, ruler_all, ruler_gam, ruler_part, says_yes,
 };
+use crate::names;
 use crate::qa::Question;
 
 /// A way to score an answer, from 0 to 1.
@@ -112,8 +113,7 @@ fn serde_plain(rung: super::Rung) -> Option<String> {
 
 impl fmt::Display for Scorer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = Scorer::NAMES.iter().find(|(scorer, _)| scorer == self).map_or("", |(_, name)| name);
-        f.pad(name)
+        f.pad(names::name(&Scorer::NAMES, self))
     }
 }
 
@@ -121,9 +121,6 @@ impl FromStr for Scorer {
     type Err = String;
 
     fn from_str(typed: &str) -> Result<Self, String> {
-        let known = Scorer::NAMES.iter().find(|(_, name)| *name == typed);
-        known
-            .map(|(scorer, _)| *scorer)
-            .ok_or_else(|| format!("`{typed}` is not one of {}", Scorer::NAMES.map(|(_, name)| name).join(", ")))
+        names::value(&Scorer::NAMES, typed)
     }
 }

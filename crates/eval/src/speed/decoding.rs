@@ -6,6 +6,8 @@ use std::str::FromStr;
 use calls::Sampling;
 use serde_json::{Value, json};
 
+use crate::names;
+
 /// The sampling of measured answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -85,8 +87,7 @@ impl fmt::Display for Decoding {
 impl FromStr for Decoding {
     type Err = String;
 
-    fn from_str(name: &str) -> Result<Self, String> {
-        let known = Decoding::ALL.into_iter().find(|decoding| decoding.name() == name);
-        known.ok_or_else(|| format!("`{name}` is not one of {}", Decoding::ALL.map(Decoding::name).join(", ")))
+    fn from_str(typed: &str) -> Result<Self, String> {
+        names::value(&Decoding::ALL.map(|decoding| (decoding, decoding.name())), typed)
     }
 }

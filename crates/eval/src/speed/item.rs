@@ -65,30 +65,32 @@ impl SpeedItem {
         self.peer = median(self.values(Who::Peer, |sample| sample.value));
         self.ratio = self.peer.map(|peer| if self.unit.more_is_better() { self.ours / peer } else { peer / self.ours });
         if self.prompt_tokens_minimum.is_some() {
-            let of = |who| {
-                let samples = self.samples.iter().filter(|sample| sample.who == who);
-                let mut counts: Vec<usize> =
-                    samples.map(|sample| sample.outcome.prompt_tokens - sample.outcome.cached_tokens).collect();
-                counts.sort_unstable();
-                counts.get(counts.len() / 2).copied()
-            };
+            let computed = |sample: &Sample| (sample.outcome.prompt_tokens - sample.outcome.cached_tokens) as u64;
+            let of = |who| median_of_counts(self.values(who, computed)).map(|tokens| tokens as usize);
             (self.prompt_tokens_computed, self.peer_prompt_tokens_computed) = (of(Who::Ours), of(Who::Peer));
         }
     }
 
-    fn values(&self, who: Who, value: impl Fn(&Sample) -> f64) -> Vec<f64> {
+    fn values<T>(&self, who: Who, value: impl Fn(&Sample) -> T) -> Vec<T> {
         self.samples.iter().filter(|sample| sample.who == who).map(value).collect()
     }
 }
 
 fn median(mut values: Vec<f64>) -> Option<f64> {
     values.sort_by(f64::total_cmp);
-    let middle = values.len() / 2;
-    match values.len() {
-        0 => None,
-        even if even % 2 == 0 => Some(f64::midpoint(values[middle - 1], values[middle])),
-        _ => Some(values[middle]),
-    }
+    middle(&values).map(|(lower, upper)| f64::midpoint(lower, upper))
+}
+
+/// The median of whole numbers, rounded down.
+pub(super) fn median_of_counts(mut counts: Vec<u64>) -> Option<u64> {
+    counts.sort_unstable();
+    middle(&counts).map(|(lower, upper)| u64::midpoint(lower, upper))
+}
+
+/// The two values in the middle, which are one if their number is odd.
+fn middle<T: Copy>(sorted: &[T]) -> Option<(T, T)> {
+    let last = sorted.len().checked_sub(1)?;
+    Some((sorted[last / 2], sorted[sorted.len() / 2]))
 }
 
 impl Items {
@@ -174,6 +176,19 @@ mod tests {
         check(Unit::Seconds, &[3.0, 1.0, 2.0], &[8.0, 12.0], (2.0, Some(10.0), Some(5.0)));
         check(Unit::OutputTokensPerSecond, &[30.0], &[15.0], (30.0, Some(15.0), Some(2.0)));
         check(Unit::Milliseconds, &[4.0, 6.0], &[], (5.0, None, None));
+    }
+
+    #[test]
+    fn the_median_of_an_even_number_of_counts_is_between_the_two_in_the_middle() {
+        assert_eq!(median_of_counts(vec![]), None);
+        assert_eq!(median_of_counts(vec![9, 1, 5]), Some(5));
+        let mut items = Items::default();
+        let item = items.item(SpeedSuite::GamTrace, "", Unit::Seconds);
+        item.prompt_tokens_minimum = Some(1);
+        for prompt_tokens in [40, 10, 31, 20] {
+            item.add(Who::Ours, 1.0, Outcome { prompt_tokens, ..Outcome::default() });
+        }
+        assert_eq!((item.prompt_tokens_computed, item.peer_prompt_tokens_computed), (Some(25), None));
     }
 
     #[test]

@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn lost_tokens_are_seen() {
+    fn lost_tokens_are_reported() {
         let want = Heard { text: "One two".into(), output_tokens: 2, ..Heard::default() };
         let check = |heard: Heard, different: usize| {
             let mut report = LoadReport::default();

@@ -1,8 +1,9 @@
 //! Speed of an engine on the workloads of the methods, beside a peer with the same work.
 //!
 //! A `Workload` is prompts and output lengths. Both sides generate exactly these lengths
-//! ([`calls::Limits::min_output_tokens`]) from the same prompts with the same sampling options, so both do the same work. Every repetition has a unique
-//! prompt prefix, so that no KV cache is left from the one before. Ours and the peer are measured in turns, and the median
+//! ([`calls::Limits::min_output_tokens`]) from the same prompts with the same sampling options, so both do the same work.
+//! Answers in a JSON schema have the same fields instead, and as many tokens as each side writes. Every
+//! repetition has a unique prompt prefix, so that no KV cache is left from the one before. Ours and the peer are measured in turns, and the median
 //! is reported.
 //!
 //! [`measure_clients`] measures servers from outside, and [`load`] tests a server under many streams, [`soak`] with mixed work.
@@ -121,7 +122,7 @@ async fn measure_all(
             }
             // Needs servers and no engine: `measure_clients`.
             SpeedSuite::Serve => {}
-            SpeedSuite::Prefill | SpeedSuite::Decode | SpeedSuite::Siblings => {
+            SpeedSuite::Prefill | SpeedSuite::Decode | SpeedSuite::Json | SpeedSuite::Siblings => {
                 let sizes = plan.preset.sizes();
                 let workloads = workload::of(*suite, sizes, plan.decodings, engine.caller(), &mut items.left_out);
                 run(&workloads, plan, engine, progress, items).await?;

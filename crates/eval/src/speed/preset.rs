@@ -4,6 +4,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::names;
+
 /// A class of machines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -29,7 +31,8 @@ pub(super) struct Sizes {
 }
 
 impl Preset {
-    const ALL: [Preset; 3] = [Preset::Laptop, Preset::Workstation, Preset::Server];
+    const NAMES: [(Preset, &'static str); 3] =
+        [(Preset::Laptop, "laptop"), (Preset::Workstation, "workstation"), (Preset::Server, "server")];
 
     pub(super) fn sizes(self) -> Sizes {
         match self {
@@ -46,21 +49,14 @@ impl Preset {
 
 impl fmt::Display for Preset {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Preset::Laptop => "laptop",
-            Preset::Workstation => "workstation",
-            Preset::Server => "server",
-        })
+        f.pad(names::name(&Preset::NAMES, self))
     }
 }
 
 impl FromStr for Preset {
     type Err = String;
 
-    fn from_str(name: &str) -> Result<Self, String> {
-        let known = Preset::ALL.into_iter().find(|preset| preset.to_string() == name);
-        known.ok_or_else(|| {
-            format!("`{name}` is not one of {}", Preset::ALL.map(|preset| preset.to_string()).join(", "))
-        })
+    fn from_str(typed: &str) -> Result<Self, String> {
+        names::value(&Preset::NAMES, typed)
     }
 }

@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 use ureq::http::Response;
 use ureq::{Agent, Body};
 
-use super::{decoding, http};
+use super::decoding;
+use super::http::{self, Usage};
 use crate::{Error, Result};
 
 /// A server that speaks OpenAI's chat completions; its first model is asked.
@@ -26,8 +27,6 @@ pub(super) struct Heard {
     pub text: String,
     /// From the request to the first text.
     pub first: Duration,
-    /// From the request to the end.
-    pub whole: Duration,
     pub prompt_tokens: usize,
     pub cached_tokens: usize,
     pub output_tokens: usize,
@@ -54,19 +53,6 @@ struct Delta {
 }
 
 #[derive(Deserialize)]
-struct Usage {
-    prompt_tokens: usize,
-    completion_tokens: usize,
-    prompt_tokens_details: Option<Details>,
-}
-
-#[derive(Deserialize)]
-struct Details {
-    #[serde(default)]
-    cached_tokens: usize,
-}
-
-#[derive(Deserialize)]
 struct Models {
     data: Vec<Model>,
 }
@@ -82,17 +68,18 @@ impl Service {
     /// # Errors
     /// [`Error::Peer`] if it does not answer or has none.
     pub fn find(url: &str) -> Result<Service> {
-        Service::find_with(http::agent(http::TIMEOUT), url)
-    }
-
-    fn find_with(agent: Agent, url: &str) -> Result<Service> {
-        let url = url.trim_end_matches('/').trim_end_matches("/v1").to_owned();
+        let (agent, url) = (http::agent(http::TIMEOUT), http::address(url));
         let mut service = Service { agent, url, model: String::new() };
         let answer = service.agent.get(format!("{}/v1/models", service.url)).call();
         let models: Models = service.json(answer)?;
         let first = models.data.into_iter().next().ok_or_else(|| service.error("it has no models"))?;
         service.model = first.id;
         Ok(service)
+    }
+
+    /// The name of the model that is asked.
+    pub fn model(&self) -> &str {
+        &self.model
     }
 
     /// Sends a chat and streams the reply.
@@ -111,7 +98,6 @@ impl Service {
                 heard.first = asked.elapsed();
             }
         }
-        heard.whole = asked.elapsed();
         if ended { Ok(heard) } else { Err(self.error("an answer broke off")) }
     }
 
@@ -122,7 +108,7 @@ impl Service {
         let text = answer.body_mut().read_to_string().map_err(|error| self.error(error))?;
         let mut heard = Heard::default();
         heard.take(self.chunk(&text)?);
-        (heard.first, heard.whole) = (asked.elapsed(), asked.elapsed());
+        heard.first = asked.elapsed();
         Ok(heard)
     }
 
@@ -172,7 +158,7 @@ impl Heard {
         chunk.choices.into_iter().filter_map(|choice| choice.delta.content).for_each(|text| self.text += &text);
         if let Some(usage) = chunk.usage {
             (self.prompt_tokens, self.output_tokens) = (usage.prompt_tokens, usage.completion_tokens);
-            self.cached_tokens = usage.prompt_tokens_details.map_or(0, |details| details.cached_tokens);
+            self.cached_tokens = usage.cached_tokens();
         }
     }
 }
@@ -200,7 +186,7 @@ mod tests {
                 open.push(stream);
             }
         });
-        let service = Service::find_with(http::agent(Duration::from_secs(1)), &url).unwrap();
+        let service = Service { agent: http::agent(Duration::from_secs(1)), ..Service::find(&url).unwrap() };
         for heard in [service.stream("Why?", 8, &Sampling::GREEDY), service.whole("Why?", 8, &Sampling::GREEDY)] {
             assert!(matches!(heard, Err(Error::Peer { .. })), "{heard:?}");
         }

@@ -15,11 +15,13 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::item::median_of_counts;
 use super::latency::percentile;
 use super::load::Look;
 use super::soak_client::{DOCUMENTS, Ended, Target, WORKS};
+use crate::Result;
 use crate::chart::{Axis, Chart, Kind, Series};
-use crate::{Error, Result};
+use crate::run_folder::put;
 
 pub use super::soak_client::Work;
 
@@ -69,7 +71,7 @@ pub struct SoakReport {
 /// they are known.
 ///
 /// # Errors
-/// [`Error::Peer`] if the server has no models or its corpora cannot be made.
+/// [`crate::Error::Peer`] if the server has no models or its corpora cannot be made.
 pub fn soak(
     url: &str,
     admitted: usize,
@@ -190,12 +192,11 @@ impl SoakReport {
     /// Writes the memory over time as `memory.csv` and as a plot.
     ///
     /// # Errors
-    /// [`Error::Write`], [`Error::Draw`].
+    /// [`crate::Error::Write`], [`crate::Error::Draw`].
     pub fn keep_memory(&self, folder: &Path) -> Result<()> {
-        let path = folder.join("memory.csv");
         let line = |look: &Look| format!("{:.1},{}\n", look.seconds, look.bytes);
         let csv = "seconds,bytes\n".to_owned() + &self.looks.iter().map(line).collect::<String>();
-        std::fs::write(&path, csv).map_err(Error::writing(&path))?;
+        put(&folder.join("memory.csv"), &csv)?;
         let points = self.looks.iter().map(|look| (look.seconds / 60.0, look.bytes as f64 / f64::from(1 << 20)));
         let series =
             Series { name: "resident memory of the server".into(), points: points.collect(), is_published: false };
@@ -213,11 +214,7 @@ impl SoakReport {
 /// The memory after the warming and at the end, and its slope between in bytes per hour.
 fn trend(looks: &[Look], seconds: f64) -> Option<(u64, u64, f64)> {
     let warm: Vec<&Look> = looks.iter().filter(|look| look.seconds >= seconds * WARMING).collect();
-    let median = |part: &[&Look]| {
-        let mut bytes: Vec<u64> = part.iter().map(|look| look.bytes).collect();
-        bytes.sort_unstable();
-        bytes.get(bytes.len() / 2).copied()
-    };
+    let median = |part: &[&Look]| median_of_counts(part.iter().map(|look| look.bytes).collect());
     let tenth = warm.len().div_ceil(8);
     let (first, last) = (median(&warm[..tenth])?, median(&warm[warm.len() - tenth..])?);
     let count = warm.len() as f64;
@@ -290,6 +287,8 @@ mod tests {
         assert!(warming.memory.unwrap().2.abs() < 1e-6);
         let growing = SoakReport::of(100.0, requests(Ended::Done), looks(|second| 1000 + 10 * second));
         assert!(!growing.holds(), "{growing}");
-        assert!((growing.memory.unwrap().2 - 36_000.0).abs() < 1e-6);
+        let (first, last, slope) = growing.memory.unwrap();
+        assert_eq!((first, last), (1245, 1945), "medians of ten numbers");
+        assert!((slope - 36_000.0).abs() < 1e-6);
     }
 }

@@ -65,11 +65,7 @@ pub(super) struct Target {
 
 impl Target {
     pub(super) fn find(url: &str) -> Result<Target> {
-        Target::find_with(http::agent(http::TIMEOUT), url)
-    }
-
-    fn find_with(agent: Agent, url: &str) -> Result<Target> {
-        let url = url.trim_end_matches('/').trim_end_matches("/v1").to_owned();
+        let (agent, url) = (http::agent(http::TIMEOUT), http::address(url));
         let mut target = Target { agent, url, chat: String::new(), embedder: String::new() };
         let ready = target.expect("GET", "/ready", &Value::Null)?;
         let names: Vec<&str> = ready["models"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
@@ -213,7 +209,7 @@ mod tests {
                 open.push(stream);
             }
         });
-        let target = Target::find_with(http::agent(Duration::from_secs(1)), &url).unwrap();
+        let target = Target { agent: http::agent(Duration::from_secs(1)), ..Target::find(&url).unwrap() };
         for work in [Work::Cancel, Work::Ask, Work::Ready, Work::Ingest] {
             let ended = target.work(work, "corpus", 0);
             assert!(matches!(ended, Ended::Failed(_)), "{work:?}: {ended:?}");

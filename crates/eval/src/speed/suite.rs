@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::names;
+
 /// A kind of work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -11,6 +13,8 @@ pub enum SpeedSuite {
     Prefill,
     /// Long answers to short prompts, alone and concurrently.
     Decode,
+    /// Answers in a JSON schema, alone and concurrently, as agents write them.
+    Json,
     /// Embedding of texts.
     Embed,
     /// Eight concurrent prompts with a common prefix of 4,096 tokens.
@@ -31,9 +35,10 @@ pub enum SpeedSuite {
 
 impl SpeedSuite {
     /// Every suite that needs no server, in the best order of measurement.
-    pub const ALL: [SpeedSuite; 9] = [
+    pub const ALL: [SpeedSuite; 10] = [
         SpeedSuite::Prefill,
         SpeedSuite::Decode,
+        SpeedSuite::Json,
         SpeedSuite::Embed,
         SpeedSuite::Siblings,
         SpeedSuite::GamTrace,
@@ -47,6 +52,7 @@ impl SpeedSuite {
         match self {
             SpeedSuite::Prefill => "prefill",
             SpeedSuite::Decode => "decode",
+            SpeedSuite::Json => "json",
             SpeedSuite::Embed => "embed",
             SpeedSuite::Siblings => "siblings",
             SpeedSuite::GamTrace => "gam-trace",
@@ -73,9 +79,7 @@ impl fmt::Display for SpeedSuite {
 impl FromStr for SpeedSuite {
     type Err = String;
 
-    fn from_str(name: &str) -> Result<Self, String> {
-        let known = SpeedSuite::ALL.into_iter().find(|suite| suite.name() == name);
-        let names = SpeedSuite::ALL.map(SpeedSuite::name).join(", ");
-        known.ok_or_else(|| format!("`{name}` is not one of {names}"))
+    fn from_str(typed: &str) -> Result<Self, String> {
+        names::value(&SpeedSuite::ALL.map(|suite| (suite, suite.name())), typed)
     }
 }

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use calls::{Agent, Call, Caller, Embedder, Limits, OnText, OutputFormat, Prompt, Role, Sampling, Stability};
 use futures_util::future::try_join_all;
+use serde_json::{Value, json};
 
 use super::decoding::Decoding;
 use super::engine::EngineUnderTest;
@@ -29,6 +30,8 @@ pub(super) struct Workload {
 pub(super) struct Piece {
     pub prompt: Vec<u32>,
     pub output_tokens: usize,
+    /// The JSON schema of the answer, which then has at most `output_tokens`.
+    pub schema: Option<Value>,
     pub sampling: Sampling,
 }
 
@@ -52,7 +55,7 @@ pub(super) fn of(
         tokens <= context
     };
     // Answers are measured after their prompts, which the calls of one repetition share whatever their decoding.
-    let prefilled = suite == SpeedSuite::Decode;
+    let prefilled = matches!(suite, SpeedSuite::Decode | SpeedSuite::Json);
     let workload =
         |case: String, unit, counts_tokens, chains| Workload { suite, case, unit, counts_tokens, prefilled, chains };
     match suite {
@@ -88,6 +91,14 @@ pub(super) fn of(
             }
             workloads
         }
+        SpeedSuite::Json => {
+            let at_once = |calls: usize| {
+                let chains = (0..calls).map(|chain| vec![in_schema(call(&words(chain, 12), JSON_TOKENS), chain)]);
+                let case = format!("{calls} at once, {}", Decoding::Agents.values());
+                workload(case, Unit::OutputTokensPerSecond, false, chains.collect())
+            };
+            sizes.answers.iter().map(|calls| at_once(*calls)).collect()
+        }
         SpeedSuite::Siblings => {
             let Sizes { siblings, trunk, .. } = sizes;
             let case = format!("{siblings} on {trunk} tokens");
@@ -107,6 +118,32 @@ pub(super) fn call(text: &str, output_tokens: usize) -> Call {
     let prompt = Prompt::new().system("You read closely.").user(Stability::Volatile, text);
     let call = fixed(Call::new(Agent::Researcher, "bench", prompt, output_tokens), output_tokens);
     drawn(call, Decoding::Agents, 0)
+}
+
+/// More tokens than an answer in the schema has, if it is written without many spaces.
+const JSON_TOKENS: usize = 320;
+
+/// The same call, drawn as the agents do, for an answer in a schema like theirs: six records with a number, a text of at most 48
+/// characters and one of three names.
+fn in_schema(call: Call, seed: usize) -> Call {
+    let record = json!({
+        "type": "object",
+        "properties": {
+            "page": { "type": "integer", "minimum": 0, "maximum": 99 },
+            "quote": { "type": "string", "minLength": 1, "maxLength": 48 },
+            "kind": { "enum": ["person", "place", "event"] },
+        },
+        "required": ["page", "quote", "kind"],
+        "additionalProperties": false,
+    });
+    let schema = json!({
+        "type": "object",
+        "properties": { "records": { "type": "array", "minItems": 6, "maxItems": 6, "items": record } },
+        "required": ["records"],
+        "additionalProperties": false,
+    });
+    let limits = Limits { min_output_tokens: 0, ..call.limits };
+    drawn(Call { output_format: OutputFormat::Json(schema), limits, ..call }, Decoding::Agents, seed)
 }
 
 /// The same call drawn in this way.
@@ -205,7 +242,11 @@ pub(super) async fn run(chains: &[Vec<Call>], caller: &dyn Caller) -> Result<Out
 pub(super) fn ids(chains: &[Vec<Call>], engine: &dyn EngineUnderTest) -> Result<Vec<Vec<Piece>>> {
     let piece = |call: &Call| {
         let (output_tokens, sampling) = (call.limits.max_output_tokens, call.sampling.clone());
-        Ok(Piece { prompt: engine.prompt_ids(call)?, output_tokens, sampling })
+        let schema = match &call.output_format {
+            OutputFormat::Json(schema) => Some(schema.clone()),
+            _ => None,
+        };
+        Ok(Piece { prompt: engine.prompt_ids(call)?, output_tokens, schema, sampling })
     };
     chains.iter().map(|chain| chain.iter().map(piece).collect()).collect()
 }
@@ -235,8 +276,9 @@ mod tests {
     fn each_distinct_prefix_counts_once() {
         let check = |prompts: &[&[u32]], expect: usize| {
             let sampling = Sampling::GREEDY;
-            let piece =
-                |prompt: &&[u32]| vec![Piece { prompt: prompt.to_vec(), output_tokens: 1, sampling: sampling.clone() }];
+            let piece = |prompt: &&[u32]| {
+                vec![Piece { prompt: prompt.to_vec(), output_tokens: 1, schema: None, sampling: sampling.clone() }]
+            };
             assert_eq!(distinct_tokens(&prompts.iter().map(piece).collect::<Vec<_>>()), expect, "{prompts:?}");
         };
         check(&[], 0);

@@ -219,7 +219,7 @@ fn judges_are_asked_by_the_rules_of_the_question() {
 }
 
 #[test]
-fn whoever_needs_a_judge_says_so_and_scores_by_the_verdict() {
+fn a_scorer_that_needs_a_judge_scores_by_its_verdict() {
     let question = Question { golds: one("Tom Reed"), ..Question::default() };
     let cascade = Scorer::MindgraphCascade;
     assert!(!cascade.asks(&question, "Tom Reed") && cascade.asks(&question, "somebody"));

@@ -66,7 +66,8 @@ impl Caller for Rule {
             let mut reply = Scripted::new(CONTEXT_TOKENS).answer(call.step, (self.reply)(&call)).call(call).await?;
             // A time with many digits, which must be unchanged after a round trip through the disk.
             reply.usage.seconds = reply.usage.prompt_tokens as f64 / 7.0;
-            (0..).zip(&mut reply.logprobs).for_each(|(id, token)| token.id = Some(id));
+            // The first token is forced.
+            (0..).zip(&mut reply.logprobs).for_each(|(id, token)| (token.id, token.drawn) = (Some(id), id > 0));
             if self.cuts && number % 2 == 1 {
                 reply.finish = Finish::Length;
             }
@@ -227,7 +228,7 @@ fn a_suite_is_asked_from_end_to_end() {
 }
 
 #[test]
-fn a_run_that_is_cut_off_goes_on_without_repeating_a_call() {
+fn an_interrupted_run_resumes_without_repeating_a_call() {
     let files = Files::new(&[("locomo.json", TALKS)]);
     let plan = plan("locomo", files.path("locomo.json"), &["gam", "rag"]);
     let whole = Rule::new(beach, usize::MAX);
@@ -276,7 +277,7 @@ fn a_run_that_was_killed_while_it_wrote_its_plan_is_begun_again() {
 }
 
 #[test]
-fn a_run_about_other_data_is_not_gone_on_with() {
+fn a_run_about_other_data_is_not_resumed() {
     let files = Files::new(&[("locomo.json", TALKS)]);
     let (data, path) = (files.path("locomo.json"), files.path("run"));
     let plan = plan("locomo", data.clone(), &["rag"]);
@@ -402,7 +403,7 @@ fn summaries_are_no_passages_whose_number_they_have() {
 }
 
 #[test]
-fn what_memcot_reads_around_its_finds_is_found() {
+fn turns_that_memcot_reads_around_a_hit_count_as_found() {
     // One turn has the question's word; the evidence is two turns further.
     let turn = |number: usize, text: &str| json!({ "speaker": "Ann", "dia_id": format!("D1:{number}"), "text": text });
     let filler = "Nothing.";
@@ -536,10 +537,18 @@ fn columns_are_compared_by_the_questions_that_both_were_asked() {
     assert!(gam.to_string().contains("difference -25.00") && gam.to_string().ends_with(": too few to say"));
     let judge = between.iter().find(|pair| pair.scorer == "locomo:judge").unwrap();
     assert!(judge.p < 0.05, "{judge}");
+
+    // The scores beside the answers may be those of an earlier version of a scorer.
+    let path = other.path().join("results.jsonl");
+    let results = fs::read_to_string(&path).unwrap();
+    let score = |value: &str| format!("\"f1:gam\":{{\"value\":{value}}}");
+    assert!(results.contains(&score("0.0")), "{results}");
+    fs::write(&path, results.replace(&score("0.0"), &score("1.0"))).unwrap();
+    assert_eq!(compare(folder.path(), other.path()).unwrap(), between);
 }
 
 #[test]
-fn what_a_method_cannot_answer_is_a_result() {
+fn a_question_that_a_method_cannot_answer_is_a_result() {
     let long = TALKS.replace("How nice.", &"It was long. ".repeat(4000));
     let files = Files::new(&[("locomo.json", &long)]);
     let plan = plan("locomo", files.path("locomo.json"), &["direct"]);
@@ -610,7 +619,7 @@ const ANSWERS: [&str; 4] = ["answer", "memcot.respond", "comorag.answer", "mindg
 const METHODS: [&str; 6] = ["gam", "memcot", "comorag", "mindgraph", "rag", "direct"];
 
 #[test]
-fn options_reach_nobody_but_who_answers() {
+fn only_the_call_that_answers_is_shown_the_options() {
     let novel = "Ada Brook kept the lighthouse at Pell. In 1911 she married the boat builder Tom Reed.";
     let questions = r#"{"novel_id": 7, "questions": [{"question": "Whom did she marry?",
         "options": {"A": "Xerxes", "B": "Zenobia"}, "answer": "A"}]}"#;
@@ -732,16 +741,17 @@ fn each_method_by_itself_is_measured_and_a_text_it_cannot_prepare_is_a_result() 
 
 #[test]
 fn runs_that_differ_in_one_thing_are_drawn_together() {
-    let files = Files::new(&[("locomo.json", TALKS)]);
-    let run_with = |name: &str, k: usize, rounds: usize, methods: &[&str]| {
-        let base = plan("locomo", files.path("locomo.json"), methods);
+    let files = Files::new(&[("locomo.json", TALKS), ("elsewhere/locomo.json", TALKS)]);
+    let run_with = |name: &str, data: &str, k: usize, rounds: usize, methods: &[&str]| {
+        let base = plan("locomo", files.path(data), methods);
         let plan = Plan { k: Some(k), max_iterations: Some(rounds), ..base };
         let folder = QaFolder::create(&files.path(name), &plan).unwrap();
         run(&folder, &plan, &Rule::new(beach, usize::MAX)).unwrap();
         folder.path().to_owned()
     };
-    let first = run_with("a", 1, 1, &["gam", "rag"]);
-    let (k, rounds) = (run_with("b", 2, 1, &["gam"]), run_with("c", 1, 2, &["gam"]));
+    let first = run_with("a", "locomo.json", 1, 1, &["gam", "rag"]);
+    let k = run_with("b", "elsewhere/locomo.json", 2, 1, &["gam"]);
+    let rounds = run_with("c", "locomo.json", 1, 2, &["gam"]);
     let draw =
         |runs: &[&PathBuf]| sweep(&runs.iter().map(|run| (*run).clone()).collect::<Vec<_>>(), &files.path("plots"));
     assert_eq!(draw(&[&first, &k]).unwrap(), ["score-by-k", "recall-by-k"]);

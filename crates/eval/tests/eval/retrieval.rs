@@ -52,7 +52,7 @@ fn rankings(tools: &[Tool]) -> Rankings {
 }
 
 #[test]
-fn each_tool_says_where_it_found_what_was_wanted() {
+fn each_tool_reports_the_ranks_of_the_wanted_passages() {
     fn check(tool: Tool, expect: [&[Option<usize>]; 2]) {
         let ranks = |found: &Vec<Vec<Found>>| found[found.len() - 1].iter().map(|found| found.rank).collect::<Vec<_>>();
         let found: Vec<_> = rankings(&[tool]).queries.iter().map(|query| ranks(&query.found)).collect();
@@ -123,7 +123,7 @@ fn a_tool_that_embeds_needs_an_embedder() {
 }
 
 #[test]
-fn fused_is_what_a_method_gets_that_asks_for_so_many() {
+fn fused_hits_are_those_of_a_search_for_the_same_number() {
     // By words the order is p3, p2, p1, p0; the letter vectors give another order.
     let mut data = data();
     data.collections[0].passages = (0..8)
@@ -157,7 +157,7 @@ fn fused_is_what_a_method_gets_that_asks_for_so_many() {
 }
 
 #[test]
-fn what_stands_beside_a_hit_in_its_session_is_found_with_it() {
+fn neighbours_of_a_hit_in_its_session_are_found_with_it() {
     let mut data = data();
     let texts = ["figs in summer", "nothing", "no more", "walls", "figs too"];
     data.collections[0].passages =
@@ -231,7 +231,7 @@ impl Embedder for Heads {
 }
 
 #[test]
-fn sparse_and_colbert_compare_what_heads_say() {
+fn sparse_and_colbert_search_by_the_heads_of_the_embedder() {
     let passages = ["zzza", "xyz", "bcd"].iter().zip(["p0", "p1", "p2"]).map(|(text, id)| passage(id, "", text));
     let collection = Collection {
         sessions: Vec::new(),
@@ -310,7 +310,7 @@ collection,query,groups,wanted,bm25,dense
 }
 
 #[test]
-fn a_summary_says_what_was_searched_how_and_what_came_of_it() {
+fn a_summary_names_data_and_tools_and_lists_the_scores() {
     let tools = [Tool::Bm25, Tool::Dense];
     let summary = Summary::new(Suite::MuSiQue, &data(), &comparison(&tools), &rankings(&tools));
     let expect = "\

@@ -51,7 +51,7 @@ fn every_task_can_be_made_at_any_length_and_is_the_same_again() {
 }
 
 #[test]
-fn what_cannot_be_made_short_enough_is_left_out_and_said() {
+fn tasks_that_cannot_be_made_short_enough_are_left_out_and_listed() {
     let Some(materials) = materials() else { return };
     let task = Task::named("cwe").unwrap();
     let made = generate(&materials, &[task], 150, 3, 7, &tokens);

@@ -56,6 +56,13 @@ fn the_numbers_of_another_run_are_never_written_over() {
 }
 
 #[test]
+fn a_run_that_was_killed_while_it_wrote_its_plan_is_begun_again() {
+    let files = Files::new(&[("run/plan.json.part", "{ \"calls\":")]);
+    RunFolder::resume(files.folder(), "run", &serde_json::json!({ "calls": 1 })).unwrap();
+    RunFolder::resume(files.folder(), "run", &serde_json::json!({ "calls": 1 })).unwrap();
+}
+
+#[test]
 fn a_run_is_resumed_only_if_it_is_the_same() {
     let files = Files::new(&[]);
     let plan = |calls: usize| serde_json::json!({ "calls": calls });

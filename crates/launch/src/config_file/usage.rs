@@ -1,11 +1,9 @@
 //! Reports wrong usage.
 
-use std::io::IsTerminal;
-
 use clap::Command;
 use clap::error::{ContextKind, ContextValue};
 
-use crate::output::print_styled_error;
+use crate::output::{error_has_colours, print_styled_error};
 
 /// Reports wrong usage and exits.
 pub(super) fn exit_with_usage(mut error: clap::Error, command: &Command) -> ! {
@@ -15,7 +13,7 @@ pub(super) fn exit_with_usage(mut error: clap::Error, command: &Command) -> ! {
         error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(vec![nearest]));
     }
     let message = error.render();
-    let message = if std::io::stderr().is_terminal() { message.ansi().to_string() } else { message.to_string() };
+    let message = if error_has_colours() { message.ansi().to_string() } else { message.to_string() };
     print_styled_error(in_plain_words(message.trim_end()));
     std::process::exit(error.exit_code())
 }

@@ -2,14 +2,13 @@
 
 use std::env;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use serde_json::Value;
 
 /// Compiles memlocal and gives its path. The paths of the sources, which panics name, are those of no machine.
 pub(crate) fn compile(root: &Path, features: Option<&str>) -> Result<PathBuf, String> {
-    let cargo = env::var("CARGO").unwrap_or_else(|_| "cargo".into());
-    let mut command = Command::new(cargo);
+    let mut command = crate::cargo();
     command.current_dir(root).env("CARGO_ENCODED_RUSTFLAGS", flags(root)?);
     command.args(["build", "--profile", "dist", "--locked", "-p", "memlocal", "--bin", "memlocal"]);
     command.args(["--message-format", "json-render-diagnostics"]);

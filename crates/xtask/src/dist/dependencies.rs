@@ -1,7 +1,6 @@
 //! The dependencies of the product, as a table of licences and as an SBOM.
 
 use std::path::Path;
-use std::process::Command;
 
 use serde_json::{Value, json};
 
@@ -17,9 +16,8 @@ pub(crate) struct Dependency {
 
 /// Lists the crates of `cargo tree -p memlocal -e normal`, without our own.
 pub(crate) fn list(root: &Path) -> Result<Vec<Dependency>, String> {
-    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
     let tree = ["tree", "--locked", "-p", "memlocal", "-e", "normal", "--prefix", "none", "-f", "{p}|{l}"];
-    let output = Command::new(cargo).current_dir(root).args(tree).output();
+    let output = crate::cargo().current_dir(root).args(tree).output();
     let output = output.map_err(|error| format!("cannot run cargo: {error}"))?;
     if !output.status.success() {
         return Err(format!("cargo tree fails: {}", String::from_utf8_lossy(&output.stderr)));
