@@ -23,6 +23,11 @@ const WAITING_SHARE: u32 = 8;
 /// Threads for replies that are waited for, as far as there are processors: at least two, so that one reply does not hold up all others.
 const THREADS: RangeInclusive<usize> = 2..=16;
 
+/// The number of threads for replies that are waited for.
+pub(crate) fn threads() -> usize {
+    thread::available_parallelism().map_or(1, NonZeroUsize::get).clamp(*THREADS.start(), *THREADS.end())
+}
+
 /// A reply in an output format, with the results of a step.
 pub(crate) struct FormatJob {
     pub id: SequenceId,
@@ -75,10 +80,8 @@ impl FormatThreads {
     /// # Errors
     /// If a thread cannot be started.
     pub fn start() -> io::Result<FormatThreads> {
-        let threads =
-            thread::available_parallelism().map_or(1, NonZeroUsize::get).clamp(*THREADS.start(), *THREADS.end());
         let (done, back) = channel();
-        let (quick, slow) = (start(threads, &done)?, start(threads.div_ceil(2), &done)?);
+        let (quick, slow) = (start(threads(), &done)?, start(threads().div_ceil(2), &done)?);
         Ok(FormatThreads { quick, slow, back, awaited: HashSet::new() })
     }
 
@@ -137,4 +140,4 @@ fn start(threads: usize, done: &Sender<(usize, Advanced)>) -> io::Result<Sender<
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -112,9 +112,9 @@ impl Generation {
         }
     }
 
-    /// True if the reply is streamed and has started.
+    /// True if the reply is streamed and has started, perhaps with its thought.
     pub fn is_streaming(&self) -> bool {
-        self.on_text.is_some() && !self.written.is_empty()
+        self.on_text.is_some() && self.written_tokens() > 0
     }
 
     /// True if it has an output format.

@@ -19,7 +19,7 @@ use crate::whitespace::Whitespace;
 #[derive(Clone)]
 pub struct Grammar {
     matcher: Matcher,
-    /// True once the automata of the matcher have exceeded their limits, or a panic has left them locked. Copies share both.
+    /// True once the automata of the matcher have exceeded their limits, or a panic has left them locked. Clones share both.
     is_exhausted: Arc<AtomicBool>,
     /// The matcher's state in our chart, for the distance to the end.
     state: ParseState,
@@ -40,6 +40,10 @@ pub struct Grammar {
     rest: Option<Vec<u32>>,
     /// The tokens that may come next, once they are known.
     mask: Option<SimpleVob>,
+    /// The tokens that must come next, once they are known.
+    forced: Option<Vec<u32>>,
+    /// Bytes that the grammar forces before the next choice, once they are known.
+    bytes_to_choice: usize,
 }
 
 /// Whether a token was accepted.
@@ -83,6 +87,8 @@ impl Grammar {
             ending: None,
             rest: None,
             mask: None,
+            forced: None,
+            bytes_to_choice: 0,
         };
         grammar.shortest = grammar.closing()?.len();
         Ok(grammar)
@@ -119,7 +125,18 @@ impl Grammar {
         self.shortest
     }
 
-    /// True if no copy can be used for another reply.
+    /// The same grammar with automata of its own: clones that share them compute their masks one at a time.
+    #[must_use]
+    pub fn separate(self) -> Grammar {
+        Grammar { matcher: self.matcher.deep_clone(), is_exhausted: Arc::default(), ..self }
+    }
+
+    /// Clones that share its automata.
+    pub fn clones(&self) -> usize {
+        Arc::strong_count(&self.is_exhausted) - 1
+    }
+
+    /// True if no clone can be used for another reply.
     pub fn is_exhausted(&self) -> bool {
         self.is_exhausted.load(Ordering::Relaxed)
     }
@@ -172,9 +189,9 @@ impl Grammar {
             ends.iter().for_each(|end| mask.disallow_token(*end));
         }
         if let Some(key) = check.open_key(&self.text) {
-            let bytes = |token: u32| self.env.tokenizer.bytes(token);
-            let repeats: Vec<u32> = mask.iter().filter(|token| key.would_repeat(bytes(*token))).collect();
-            repeats.into_iter().for_each(|token| mask.disallow_token(token));
+            // Only a token with a quotation mark ends the key.
+            let repeats = |token: &&u32| key.would_repeat(self.env.tokenizer.bytes(**token));
+            self.env.quoting.iter().filter(repeats).for_each(|token| mask.disallow_token(*token));
         }
         Ok(mask)
     }
@@ -253,7 +270,8 @@ impl Grammar {
     }
 
     fn consume(&mut self, token: u32) -> Result<(), String> {
-        self.mask = None;
+        (self.mask, self.forced) = (None, None);
+        self.bytes_to_choice = self.bytes_to_choice.saturating_sub(self.env.tokenizer.bytes(token).len());
         self.run = self.whitespace.run_after(self.run, token);
         self.matcher.consume_token(token).or_else(|error| self.complete_without_matcher(&error.to_string()))
     }
@@ -299,7 +317,7 @@ impl Grammar {
         if let Some(rest) = &self.rest {
             return rest.iter().rev().copied().collect();
         }
-        self.matcher.compute_ff_tokens()
+        self.forced.get_or_insert_with(|| self.matcher.compute_ff_tokens()).clone()
     }
 
     /// The rest of the reply, if the grammar forces it up to its end.
@@ -307,15 +325,16 @@ impl Grammar {
         if self.rest.is_some() {
             return Some(self.forced());
         }
-        // At most tokens there is a choice, and copying a matcher over a long text takes milliseconds.
-        if self.matcher.compute_ff_tokens().is_empty() {
+        // The forced text before a choice is looked through once; most tokens are choices themselves.
+        if self.bytes_to_choice > 0 || self.forced().is_empty() {
             return None;
         }
-        let mut matcher = self.matcher.deep_clone();
-        let mut end = Vec::new();
+        let mut matcher = self.matcher.clone();
+        let mut end: Vec<u32> = Vec::new();
         while !matcher.is_stopped() {
             let forced = matcher.consume_ff_tokens();
             if forced.is_empty() {
+                self.bytes_to_choice = end.iter().map(|token| self.env.tokenizer.bytes(*token).len()).sum();
                 return None;
             }
             end.extend(forced);

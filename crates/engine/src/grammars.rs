@@ -4,7 +4,7 @@
 //! is fixed, since a small model given the choice can generate it without end.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 
 use calls::{OutputFormat, TenantId};
@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use toktrie::TokEnv;
 
 use crate::completion::Closer;
+use crate::format_threads;
 use crate::grammar::Grammar;
 use crate::quote::{self, quotes};
 use crate::schema::{self, Check, Prepared};
@@ -32,8 +33,50 @@ pub struct Grammars {
     compiled: Mutex<HashMap<TenantId, HashMap<String, Compiled>>>,
 }
 
-/// A grammar, or why there is none. Calls of the same format wait until it is compiled, others do not.
-type Compiled = Arc<OnceLock<Result<Grammar, String>>>;
+/// A format, or why there is no grammar of it. Calls of the same format wait until it is compiled, others do not.
+type Compiled = Arc<OnceLock<Result<Format, String>>>;
+
+/// A compiled format: one grammar, or several with automata of their own, so that as many threads can compute masks at the same
+/// time.
+struct Format(Mutex<Vec<Grammar>>);
+
+impl Format {
+    fn new(grammar: Grammar) -> Format {
+        Format(Mutex::new(vec![grammar]))
+    }
+
+    /// A grammar for a reply: the one that the fewest replies use, or another one if all are in use.
+    fn grammar(&self) -> Grammar {
+        let (grammar, is_shared) = {
+            let grammars = self.grammars();
+            let least = grammars.iter().min_by_key(|grammar| grammar.clones()).expect("there is always one");
+            let is_shared = least.clones() > 0 && grammars.len() < format_threads::threads();
+            (least.clone(), is_shared)
+        };
+        if !is_shared {
+            return grammar;
+        }
+        // Copying automata takes time, during which other calls get theirs.
+        let separate = grammar.separate();
+        self.grammars().push(separate.clone());
+        separate
+    }
+
+    /// Drops the automata that no reply uses, except one.
+    fn release(&self) {
+        let mut grammars = self.grammars();
+        let mut is_first = true;
+        grammars.retain(|grammar| std::mem::take(&mut is_first) || grammar.clones() > 0);
+    }
+
+    fn is_exhausted(&self) -> bool {
+        self.grammars().iter().any(Grammar::is_exhausted)
+    }
+
+    fn grammars(&self) -> MutexGuard<'_, Vec<Grammar>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 /// The inputs of grammar compilation.
 struct Workshop {
@@ -85,12 +128,14 @@ impl Grammars {
             compiled.clear();
         }
         let known = compiled.entry(key).or_default();
-        if known.get().is_some_and(|known| known.as_ref().is_ok_and(Grammar::is_exhausted)) {
+        if known.get().is_some_and(|known| known.as_ref().is_ok_and(Format::is_exhausted)) {
             *known = Compiled::default();
         }
-        let grammar = Arc::clone(known);
+        let format = Arc::clone(known);
+        compiled.values().filter_map(|format| format.get()?.as_ref().ok()).for_each(Format::release);
         drop(by_tenant);
-        grammar.get_or_init(compile).clone()
+        let format = format.get_or_init(|| compile().map(Format::new));
+        format.as_ref().map(Format::grammar).map_err(String::clone)
     }
 
     /// The grammar of a JSON schema, with a [`Check`] for what it does not enforce.
@@ -273,6 +318,30 @@ mod tests {
         assert!(!compiled().is_exhausted());
         assert_eq!(broken.complete_without_matcher("panic: at 3"), Err("panic: at 3".into()));
         assert!(broken.is_exhausted() && !compiled().is_exhausted());
+    }
+
+    #[test]
+    fn concurrent_replies_in_a_format_have_separate_automata() {
+        let grammars = grammars(vec![257]);
+        let format = OutputFormat::Choice(vec!["yes".into(), "no".into()]);
+        let compiled = || grammars.grammar(TenantId::LOCAL, &format).unwrap().unwrap();
+        let (mut one, mut other) = (compiled(), compiled());
+        assert_eq!((one.clones(), other.clones()), (1, 1));
+        let beginning = one.mask().unwrap().num_set();
+        let [no] = grammars.tokenizer.encode("n").unwrap()[..] else { panic!() };
+        other.accept(no).unwrap();
+        drop(one);
+        assert_eq!(compiled().mask().unwrap().num_set(), beginning);
+        // There are as many as threads, and replies are distributed evenly.
+        let replies: Vec<Grammar> = (0..2 * format_threads::threads() - 1).map(|_| compiled()).collect();
+        assert!(replies.iter().all(|reply| reply.clones() == 2));
+        // Those that no reply uses are dropped.
+        drop((other, replies));
+        drop(compiled());
+        let by_tenant = grammars.compiled.lock().unwrap();
+        let format =
+            by_tenant[&TenantId::LOCAL].values().next().and_then(|format| format.get()?.as_ref().ok()).unwrap();
+        assert_eq!(format.grammars().len(), 1);
     }
 
     #[test]

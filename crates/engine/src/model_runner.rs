@@ -454,3 +454,31 @@ fn refused(refusal: Refusal, step: &'static str, prompt_tokens: usize, max_outpu
         Refusal::EmptyPrompt => CallError::Failed { step, reason: "the prompt is empty".into() },
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use calls::{Agent, Call, Limits, OnText, Prompt, Stability};
+    use tokio::sync::oneshot;
+
+    use super::*;
+    use crate::format_threads::tests::model;
+    use crate::written::Written;
+
+    #[test]
+    fn a_thought_counts_as_streamed_like_an_answer() {
+        let (frontend, mut runner) = model();
+        let call = Call::new(Agent::Responder, "test", Prompt::new().user(Stability::Volatile, "When?"), 20);
+        let limits = Limits { thinking_tokens: 80, ..call.limits };
+        for on_text in [None, Some(OnText::new(|_| {}))] {
+            let is_streamed = on_text.is_some();
+            let (sender, _receiver) = oneshot::channel();
+            let call = Call { limits, on_text, ..call.clone() };
+            let submission = frontend.submission(call, &Written::default(), None, sender).unwrap();
+            runner.submit(SequenceId(1), Namespace::default(), submission);
+            assert!(!runner.is_streaming(), "it has not begun");
+            runner.step(false);
+            assert_eq!(runner.is_streaming(), is_streamed);
+            runner.cancel(SequenceId(1));
+        }
+    }
+}

@@ -31,8 +31,10 @@ impl Engine {
         let adapter = frontend.adapter(&call.adapter, self.adapter_of_agent(call.agent))?;
         let namespace = namespace(call.tenant, frontend.digest_of(adapter));
         self.post(Message::Pin { model, id, namespace, prefix, until, reply }).ok_or(CallError::Closed)?;
-        let tokens = receiver.await.map_err(|_| CallError::Closed)?;
-        Ok(Pin { tokens, model, id, engine: self.clone() })
+        // Dropping the future releases the pin.
+        let mut pin = Pin { tokens: 0, model, id, engine: self.clone() };
+        pin.tokens = receiver.await.map_err(|_| CallError::Closed)?;
+        Ok(pin)
     }
 
     async fn keep(&self, tenant: TenantId, workflow: WorkflowId, folder: &Path) -> Kept {

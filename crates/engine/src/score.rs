@@ -160,7 +160,7 @@ fn total(tokens: usize, first: f64, rows: &[Vec<f64>], end: bool) -> Score {
 /// prompt ends before the first token that differs for any of them.
 fn continued(frontend: &ModelFrontend, request: &ScoreRequest) -> Result<Continued, CallError> {
     let failed = |error: ModelError| CallError::Failed { step: request.step, reason: error.to_string() };
-    let call = Call::new(request.agent, request.step, request.prompt.clone(), 0);
+    let call = Call { tenant: request.tenant, ..Call::new(request.agent, request.step, request.prompt.clone(), 0) };
     let rendered = frontend.prompt(&call)?;
     let tokens = &rendered.tokens;
     // Text after the last special token is tokenised separately.
@@ -186,7 +186,10 @@ fn continued(frontend: &ModelFrontend, request: &ScoreRequest) -> Result<Continu
 
 #[cfg(test)]
 mod tests {
-    use super::total;
+    use calls::{Agent, Priority, Prompt, ScoreRequest, Stability, TenantId, WorkflowId};
+
+    use super::{continued, total};
+    use crate::format_threads::tests::model;
 
     #[test]
     fn scores_are_sums_over_tokens_and_end() {
@@ -199,5 +202,23 @@ mod tests {
         let empty = total(0, -9.0, &[end], true);
         assert_eq!(empty.logprob, 0.75f64.ln(), "only the end");
         assert_eq!(total(0, -9.0, &[], false).logprob, 0.0);
+    }
+
+    #[test]
+    fn a_prompt_to_be_scored_is_remembered_for_its_tenant() {
+        let ((frontend, _), tenant) = (model(), TenantId::new(7));
+        let request = ScoreRequest {
+            agent: Agent::Responder,
+            step: "test",
+            workflow: WorkflowId::default(),
+            tenant,
+            priority: Priority::default(),
+            prompt: Prompt::new().user(Stability::Volatile, "When?"),
+            continuations: vec!["Now.".into()],
+            end: true,
+        };
+        assert!(continued(&frontend, &request).is_ok());
+        let is_known = |tenant| frontend.rendered.find(tenant, &request.prompt, false).is_some();
+        assert_eq!([tenant, TenantId::LOCAL].map(is_known), [true, false]);
     }
 }

@@ -8,6 +8,8 @@ use toktrie::{TokRxInfo, TokTrie, TokenId, TokenizerEnv};
 /// A tokenizer and the trie of its tokens.
 pub(crate) struct TokenEnv {
     pub tokenizer: Arc<Tokenizer>,
+    /// The tokens that contain a quotation mark.
+    pub quoting: Vec<u32>,
     trie: TokTrie,
 }
 
@@ -19,12 +21,13 @@ impl TokenEnv {
     pub fn new(tokenizer: Arc<Tokenizer>, vocab: usize, eos: &[u32]) -> Result<TokenEnv, String> {
         let size = u32::try_from(vocab).map_err(|error| error.to_string())?;
         let first = *eos.first().ok_or("no token ends a reply")?;
+        let quoting = (0..size).filter(|id| tokenizer.bytes(*id).contains(&b'"')).collect();
         let mut words: Vec<Vec<u8>> = (0..size).map(|id| tokenizer.bytes(id).to_vec()).collect();
         for special in tokenizer.specials().filter(|special| *special < size) {
             words[special as usize].insert(0, TokTrie::SPECIAL_TOKEN_MARKER);
         }
         let trie = TokTrie::from(&TokRxInfo::new(size, first), &words).with_eos_tokens(eos);
-        Ok(TokenEnv { tokenizer, trie })
+        Ok(TokenEnv { tokenizer, quoting, trie })
     }
 
     /// Tokens with exactly these bytes: the tokenizer's own where possible, otherwise the longest that match.

@@ -1,13 +1,17 @@
 //! Common prefixes of prompts: shared, explained, pinned, saved and restored.
 
+mod gate;
 mod smollm2;
+mod tiny;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use calls::{Agent, Call, Caller, Divergence, Kept, Prefixes, Prompt, Role, Stability, TenantId, WorkflowId};
+use calls::{Agent, Call, Caller, Divergence, Kept, Prefixes, Prompt, Role, Stability, Status, TenantId, WorkflowId};
 use engine::{Config, Engine};
+use futures_util::FutureExt;
 use futures_util::future::join_all;
+use gate::Gate;
 use smollm2::{ask, engine, run};
 
 /// A call whose prompt shares a memo of about `words` words.
@@ -88,6 +92,22 @@ fn a_pin_keeps_its_prefix_while_it_lives() {
     });
     assert_eq!(run(engine.call(call)).unwrap().usage.cached_tokens / 32, 0, "both pins are over");
     drop(over);
+}
+
+#[test]
+fn a_pin_that_is_no_longer_awaited_is_released() {
+    let config = Config { kv_tokens: 4096, ..Config::default() };
+    let engine = tiny::start(tiny::model("unawaited-pin", |tokenizer| tokenizer), config);
+    let (call, lifetime) = (on_memo("lamp", 8, "Who?"), Duration::from_mins(10));
+    tiny::run(engine.call(call.clone())).unwrap();
+    assert!(tiny::run(engine.pin(&call, lifetime)).unwrap().tokens > 0);
+    let (beside, gate) = Gate::hold(&engine, tiny::letters(&engine, 4));
+    assert!(engine.pin(&call, lifetime).now_or_never().is_none());
+    // The next step runs once the messages are handled.
+    gate.pass();
+    drop(gate);
+    tiny::run(beside).unwrap();
+    assert_eq!(engine.state()[0].pinned_pages, 0);
 }
 
 #[test]

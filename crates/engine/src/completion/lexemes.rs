@@ -169,6 +169,14 @@ impl Lexemes {
         ends.filter(|(cost, _)| *cost != ENDLESS).min_by_key(|(cost, _)| *cost)
     }
 
+    /// The least cost that follows any lexeme which may end after `state`.
+    fn least_after(&self, state: StateID, after: &dyn Fn(LexemeIdx) -> u32) -> u32 {
+        if self.automaton.has_error() {
+            return 0;
+        }
+        self.automaton.state_desc(state).possible.iter().map(after).min().unwrap_or(ENDLESS)
+    }
+
     /// The bytes worth trying in `state`.
     fn candidates(&mut self, state: StateID) -> Vec<u8> {
         if self.automaton.has_error() || state.has_lowest_match() {
@@ -190,15 +198,13 @@ impl Lexemes {
         after: &dyn Fn(LexemeIdx) -> u32,
     ) -> Result<Option<(Text, LexemeIdx)>, OutOfBudget> {
         let true_cost = if begun { 0 } else { self.true_cost(from) };
+        let least_after = self.least_after(from, after);
         let mut queue = BinaryHeap::from([Reverse((0_u32, 0_usize))]);
         // State, previous step, byte between them.
         let mut steps: Vec<(StateID, usize, u8)> = vec![(from, 0, 0)];
         let mut done = HashSet::new();
         let (mut best, mut taken) = (None::<(u32, u32, usize, LexemeIdx)>, 0);
         while let Some(Reverse((cost, at))) = queue.pop() {
-            if best.is_some_and(|(total, ..)| total <= cost) {
-                break;
-            }
             let state = steps[at].0;
             if !done.insert(state) {
                 continue;
@@ -208,6 +214,9 @@ impl Lexemes {
                 && best.is_none_or(|(total, ..)| cost + end < total)
             {
                 best = Some((cost + end, cost, at, lexeme));
+            }
+            if best.is_some_and(|(total, ..)| total <= cost.saturating_add(least_after)) {
+                break;
             }
             for byte in self.candidates(state) {
                 taken += 1;
@@ -277,5 +286,41 @@ impl Lexemes {
     fn true_cost(&mut self, from: StateID) -> u32 {
         let end = b"true".iter().fold(from, |state, byte| self.transition(state, *byte));
         if end.is_dead() || self.ends(end).is_empty() { 0 } else { TRUE_COST }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::Arc;
+
+    use llguidance::ParserFactory;
+    use llguidance::api::TopLevelGrammar;
+    use models::Tokenizer;
+    use serde_json::json;
+    use toktrie::TokEnv;
+
+    use crate::completion::Closer;
+    use crate::token_env::TokenEnv;
+
+    #[test]
+    fn the_end_of_a_string_is_found_at_once_however_long_it_may_be_and_whatever_follows() {
+        let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/decoder/llama/tokenizer.json");
+        let tokenizer = Arc::new(Tokenizer::from_file(&golden).unwrap());
+        let (vocabulary, follows) = (tokenizer.len(), "word ".repeat(12));
+        let env: TokEnv = Arc::new(TokenEnv::new(tokenizer, vocabulary, &[258]).unwrap());
+        let mut factory = ParserFactory::new_simple(&env).unwrap();
+        factory.quiet();
+        let properties = json!({ "a": { "type": "string", "maxLength": 500 }, "b": { "const": follows } });
+        let schema = json!({ "type": "object", "properties": properties, "required": ["a", "b"],
+            "additionalProperties": false, "x-guidance": { "whitespace_flexible": false } });
+        let parser = factory.create_parser(TopLevelGrammar::from_json_schema(schema)).unwrap();
+        let closer = Closer::new(parser.parser.grammar()).unwrap();
+        let mut state = closer.begin();
+        assert!(closer.read(&mut state, b"{\"a\":\"It"));
+        let states = || closer.lexemes().automaton.stats().num_states;
+        let before = states();
+        assert_eq!(closer.distance(&mut state), Some(format!("\",\"b\":\"{follows}\"}}").len()));
+        assert!(states() - before < 40, "{} states were created", states() - before);
     }
 }

@@ -329,6 +329,21 @@ fn an_answer_is_closed_from_within_a_lexeme() {
     assert_eq!(close("{\"a\":\"b\",\"t\":true,\"n\":12}"), "");
 }
 
+#[test]
+fn an_end_is_forced_once_no_choice_is_left() {
+    let bench = Bench::new();
+    let schema = form(json!({ "a": { "type": "boolean" }, "b": { "type": "boolean" }, "c": { "const": "said" } }));
+    let mut grammar = bench.grammar(&schema).unwrap();
+    let tokens = |text| bench.tokenizer.encode(text).unwrap();
+    for token in tokens("{\"a\":false,\"b\":") {
+        assert_eq!(grammar.forced_end(), None);
+        grammar.accept(token).unwrap();
+    }
+    assert_eq!(grammar.forced_end(), None, "a value is to be chosen");
+    tokens("true").into_iter().for_each(|token| grammar.accept(token).unwrap());
+    assert_eq!(bench.text(&grammar.forced_end().unwrap()), ",\"c\":\"said\"}");
+}
+
 /// Schemas with keywords that no grammar enforces.
 pub(super) fn validated() -> Vec<Value> {
     let words = json!({ "type": "array", "items": { "type": "string" }, "minItems": 2, "uniqueItems": true });

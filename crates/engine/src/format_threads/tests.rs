@@ -16,7 +16,7 @@ use crate::start::split;
 use crate::written::Written;
 
 /// A tiny model with random weights.
-fn model() -> (ModelFrontend, ModelRunner) {
+pub fn model() -> (ModelFrontend, ModelRunner) {
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/decoder/llama");
     let folder = tempfile::tempdir().unwrap();
     for name in ["config.json", "tokenizer.json", "model.safetensors"] {

@@ -70,6 +70,12 @@ impl Generation {
             let mask = |row| self.text_mask(row, vocabulary);
             return Ok((0..rows).map(|row| of(row, None, Some(mask(row)))).collect());
         };
+        // The mask is kept until the token is drawn, and the copy below has it too.
+        grammar.mask()?;
+        if reads_all {
+            // The masks of later rows are computed when these are reached.
+            return Ok(vec![Wanted::default(); rows]);
+        }
         // Only draft tokens advance beyond the current state.
         let mut copy = (!draft.is_empty()).then(|| grammar.clone());
         let ahead = copy.as_mut().unwrap_or(grammar);
@@ -79,7 +85,7 @@ impl Generation {
             let outputs = (mask.num_set() <= most).then(|| mask.iter().collect());
             wanted.push(of(row, outputs, Some(mask.as_slice().into())));
             match draft.get(row) {
-                Some(token) if ahead.allowed_of(&[*token]) == 1 && !ahead.is_end(*token) => ahead.accept(*token)?,
+                Some(token) if mask.is_allowed(*token) && !ahead.is_end(*token) => ahead.accept(*token)?,
                 _ => break,
             }
         }
