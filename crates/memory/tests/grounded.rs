@@ -235,6 +235,17 @@ fn a_reading_that_the_words_of_question_and_text_do_not_favour_is_no_supported_s
 }
 
 #[test]
+fn a_reading_in_a_sentence_of_the_words_of_the_question_alone_is_supported() {
+    let scratch = Scratch::new();
+    let pages = ["Mara Lind opened the office in Tromso. Gulls cried above the grey water of the harbour."];
+    scratch.ingest(&[document("tromso.txt", &pages)], &script(&[]), &paper()).expect("nothing is called");
+    let answer = scratch.ask("Where did Mara Lind open the office?", &reader("Tromso"), &small()).answer;
+    let answer = answer.expect("a reply is enough");
+    assert_eq!((answer.short.as_deref(), answer.statements[0].verdict), (Some("Tromso"), Support::Supported));
+    assert_eq!(answer.citations[0].quote, "Mara Lind opened the office in Tromso.");
+}
+
+#[test]
 fn a_time_that_a_turn_gives_by_its_day_is_answered_with_the_date() {
     let turns = [("Ann", "Yesterday I took the children to the museum."), ("Bob", "I was at the lake last month.")];
     let source = sessions("talk.json", &[("session_1", "1:56 pm on 6 July, 2023", &turns)]);

@@ -201,9 +201,14 @@ pub(crate) async fn chosen(asked: &str, ask: Ask, quotable: &Quotable, session: 
     }
     let short = listed(&answers);
     let is_short_span = session.settings.answer_form == AnswerForm::Short && readings.is_empty();
-    // The model and the surface features agree.
-    let is_sure = answers.first().is_some_and(|best| best.probability >= SURE)
-        && readings.first().is_none_or(|best| best.signals.surface >= LEAST_SHARE.ln());
+    let is_plain = match &answers[..] {
+        [only] => only.places.first().is_some_and(|at| grounding::states_plainly(asked, &quotable.stating(*at))),
+        _ => false,
+    };
+    // The model and the surface features agree, or the source can mean nothing else.
+    let is_sure = is_plain
+        || answers.first().is_some_and(|best| best.probability >= SURE)
+            && readings.first().is_none_or(|best| best.signals.surface >= LEAST_SHARE.ln());
     let is_of_another = readings.first().is_some_and(|best| best.signals.is_of_another);
     let answer = match answers.first() {
         None => Answer {

@@ -1,7 +1,7 @@
-//! Words that a sentence holds without asserting what they say: the complement of a verb or a noun of speech, thought or
-//! intention ("denied that", "the plan to"), all that depends on a condition or on a source ("if", "according to"), and what a
-//! verb states of a noun that only has the noun of a claim in its phrase: "The wife of the mayor died" does not state that the
-//! mayor died.
+//! Words that a sentence holds without asserting what they say: the complement of a verb or a noun of speech, thought
+//! or intention ("denied that", "the plan to"), all that depends on a condition or on a source ("if", "according to",
+//! "some say"), one of several things that are joined by "or", and what a verb states of a noun that only has the noun
+//! of a claim in its phrase: "The wife of the mayor died" does not state that the mayor died.
 //!
 //! English only. What the claim has itself opens nothing: "Ann denied that Bob left" supports itself.
 
@@ -21,6 +21,9 @@ const OPEN_SHARE: f32 = 0.5;
 /// Whether a sentence holds a claim, or an answer to a question, without asserting it. `answer` has the stems of the answer, if
 /// the claim is a question with one.
 pub(super) fn is_open(claim: &[Word], answer: &BTreeSet<String>, given: &[Word], clauses: &Clauses) -> bool {
+    if is_alternative(claim, given, clauses) {
+        return true;
+    }
     let open = unasserted(claim, given, clauses);
     let is_at = |at: usize, stem: &String| given[at].stem.as_ref() == Some(stem);
     let is_found = |stem: &String| (0..given.len()).any(|at| is_at(at, stem));
@@ -36,6 +39,26 @@ pub(super) fn is_open(claim: &[Word], answer: &BTreeSet<String>, given: &[Word],
     let stems: BTreeSet<&String> = plain.filter_map(|word| word.stem.as_ref()).filter(|stem| is_found(stem)).collect();
     let only_open = stems.iter().filter(|stem| is_only_open(stem)).count();
     only_open > 0 && only_open as f32 >= OPEN_SHARE * stems.len() as f32
+}
+
+/// Whether a claim without "or" has a word that a sentence about the past joins with another one by "or": "Ann or Bob
+/// won" does not state that Ann won. A negation denies both of them.
+fn is_alternative(claim: &[Word], given: &[Word], clauses: &Clauses) -> bool {
+    let has_one = |words: &[Word], list: &[&str]| words.iter().any(|word| list.contains(&word.lower.as_str()));
+    let is_of_the_past = has_one(given, &PAST) || given.iter().any(|word| is_past(&word.lower));
+    if clauses.any() || !is_of_the_past || has_one(given, &PRESENT) || has_one(claim, &["or"]) {
+        return false;
+    }
+    let is_content = |at: usize| given.get(at).is_some_and(|word| word.stem.is_some());
+    let joins_phrase = |at: usize| {
+        let lower = given[at].lower.as_str();
+        DETERMINERS.contains(&lower) || PREPOSITIONS.contains(&lower)
+    };
+    let is_said = |at: usize| claim.iter().any(|own| own.stem == given[at].stem);
+    (1..given.len().saturating_sub(1)).filter(|or| given[*or].lower == "or" && !clauses.follows_mark(*or)).any(|or| {
+        let behind = or + 1 + usize::from(joins_phrase(or + 1));
+        is_content(or - 1) && is_content(behind) && (is_said(or - 1) || is_said(behind))
+    })
 }
 
 /// Whether a sentence holds an answer to a question without asserting it.
@@ -77,7 +100,8 @@ fn unasserted(claim: &[Word], given: &[Word], clauses: &Clauses) -> Vec<bool> {
     };
     let is_said = |at: usize| match FORMS_OF_BE.contains(&given[at].lower.as_str()) {
         true => claim.windows(2).any(|pair| is_same(&pair[0], at) && is_same(&pair[1], at + 1)),
-        false => claim.iter().any(|own| is_same(own, at)),
+        // Numbers are compared by their values.
+        false => claim.iter().any(|own| is_same(own, at) || own.number && given[at].number),
     };
     for at in (0..given.len()).filter(|at| !is_said(*at)) {
         for place in complement(given, clauses, at) {
@@ -142,6 +166,9 @@ fn complement(given: &[Word], clauses: &Clauses, at: usize) -> Vec<usize> {
     };
     match lower(at) {
         "according" if lower(at + 1) == "to" => return whole(),
+        _ if is_comment(given, clauses, at) => return whole(),
+        // "Karl acted as though he had won."
+        "though" if at > 0 && lower(at - 1) == "as" => return of_segment(at),
         "whether" => return of_segment(at),
         // "Ann went to see if Tom was ill." "Jim sold it, if I remember."
         "if" if at > 0 && (clauses.follows_mark(at) && !begins || has(&ASKS, &given[at - 1])) => return of_segment(at),
@@ -164,7 +191,7 @@ fn complement(given: &[Word], clauses: &Clauses, at: usize) -> Vec<usize> {
         let is_verb = |at: usize| at < given.len() && is_verb(given, at, &|_| true);
         let begins = |that: &usize| *that == next || !(next..*that).any(is_verb) && !is_verb(that + 1);
         let that = behind.find(|at| lower(*at) == "that").filter(begins);
-        let is_gerund = lower(next).len() > 4 && lower(next).ends_with("ing");
+        let is_gerund = given.get(next).is_some_and(is_gerund);
         if let Some(that) = that {
             return of_segment(that);
         }
@@ -173,10 +200,12 @@ fn complement(given: &[Word], clauses: &Clauses, at: usize) -> Vec<usize> {
             return of_segment(next);
         }
     }
-    let is_aim = has(&AIMS, word);
+    // "Too tired to sell it"
+    let is_aim = has(&AIMS, word) || lower(at) == "too";
     // "was to be opened", but not "its role is to take evidence" nor "was to the north"
     let is_before = match lower(at) {
-        "about" | "going" | "was" | "were" => true,
+        "about" | "eager" | "forward" | "going" | "keen" | "ready" | "reluctant" | "unwilling" | "was" | "were"
+        | "willing" => true,
         "is" | "are" => lower(next + 1) == "be",
         _ => false,
     };
@@ -196,17 +225,49 @@ fn is_past_after(given: &[Word], at: usize) -> bool {
     at.checked_sub(1).is_some_and(|before| matches!(given[before].lower.as_str(), "be" | "been" | "have"))
 }
 
-/// Where what an aim is about begins: "to" or "of" before a verb, with an object between ("suspected Max of taking it"), or "for".
+/// Where what an aim is about begins: "to", "of" or "from" before a verb, with an object between ("suspected Max of
+/// taking it"), "for", or a form of a verb in "-ing".
 fn aim(given: &[Word], clauses: &Clauses, at: usize) -> Option<usize> {
     let is_between = |place: &usize| clauses.clause(*place) == clauses.clause(at) && *place <= at + BETWEEN;
     let to = (at + 1..given.len()).take_while(is_between).find(|place| match given[*place].lower.as_str() {
         "to" => is_infinitive(given, place + 1),
         "for" | "on" => *place == at + 1,
-        "of" => given.get(place + 1).is_some_and(|next| next.lower.ends_with("ing")),
-        _ => false,
+        "of" | "from" => given.get(place + 1).is_some_and(|next| next.lower.ends_with("ing")),
+        _ => *place == at + 1 && is_gerund(&given[*place]),
     })?;
     let is_object = |place: usize| !PREPOSITIONS.contains(&given[place].lower.as_str());
     (at + 1..to).all(is_object).then_some(to)
+}
+
+/// Whether a word has the form of a verb in "-ing"; "during" has none.
+fn is_gerund(word: &Word) -> bool {
+    let is_verb = word.stem.is_some() || matches!(word.lower.as_str(), "being" | "having");
+    is_verb && word.lower.len() > 4 && word.lower.ends_with("ing")
+}
+
+/// Whether the clause of a word is a subject with this verb of report, between marks: "The castle, some say, was built
+/// in 1210." Beside direct speech it only names the speaker.
+fn is_comment(given: &[Word], clauses: &Clauses, at: usize) -> bool {
+    let Some(first) = (0..at).find(|other| clauses.clause(*other) == clauses.clause(at)) else { return false };
+    let (verb, before) = (&given[at], &given[at - 1]);
+    let has_other = |list: &[&str]| list.contains(&given[first].lower.as_str());
+    let is_apart =
+        (first == 0 || clauses.follows_mark(first)) && (at + 1 == given.len() || clauses.follows_mark(at + 1));
+    let is_clause = !has_other(&RELATIVE) && !has_other(&SUBORDINATING) && !has_other(&JOINING);
+    // "The latest report" is no clause.
+    let is_source = || {
+        let lower = before.lower.as_str();
+        let is_plural = lower.ends_with('s') && !lower.ends_with("'s");
+        let is_noun = before.stem.is_some() && (before.capital || is_plural || is_past(&verb.lower));
+        is_noun || SOURCES.contains(&lower) || FORMS_OF_BE.contains(&lower)
+    };
+    is_apart
+        && is_clause
+        && !has_other(&PREPOSITIONS)
+        && !clauses.has_speech()
+        && !verb.capital
+        && has(&COMMENTS, verb)
+        && is_source()
 }
 
 /// Whether the word behind "to" can be a verb: no name, article or number.
@@ -253,7 +314,13 @@ fn heads(given: &[Word], clauses: &Clauses, verb: usize, before: Option<usize>) 
             let found: Vec<usize> = group[..of].iter().copied().filter(content).collect();
             let is_transparent =
                 found.last().is_none_or(|last| has(&TRANSPARENT, &given[*last]) || *last + 1 != group[of]);
-            if is_transparent { Vec::new() } else { found }
+            // "Few of the members"
+            let is_part = |at: &usize| {
+                let is_inside = *at > 0 && PREPOSITIONS.contains(&lower(*at - 1));
+                *at + 1 == group[of] && !is_inside && (given[*at].number || PARTS.contains(&lower(*at)))
+            };
+            let part = of.checked_sub(1).map(|before| group[before]).filter(is_part).filter(|_| found.is_empty());
+            if is_transparent { part.into_iter().collect() } else { found }
         }
         _ => Vec::new(),
     }
@@ -282,17 +349,26 @@ static REPORTS: LazyLock<HashSet<String>> = LazyLock::new(|| {
         "accusation accuse allegation allege argue argument assert assertion assume assumption belief believe \
         charge claim conclude consider contend declare deny denial doubt dream estimate expect fear feel fiction \
         guess hope hypothesis idea imagine impression insist legend lie maintain myth notion opinion possibility \
-        predict pretend promise propose report rumor rumoured rumour say speculate state suggest suggestion \
+        predict pretend promise propose report rumor rumoured rumour say seem speculate state suggest suggestion \
         suppose suspect suspicion tell theory think threaten wish",
     )
 });
 
-/// Words before what is not done yet, or only said to be.
+/// Words before what is not done, not done any more, or only said to be.
 static AIMS: LazyLock<HashSet<String>> = LazyLock::new(|| {
     stems(
-        "accuse aim allege ask attempt demand design expect forget hope intend intention invite offer order plan \
-        project promise proposal propose refuse request schedule slate suppose suspect threaten tell think try \
-        urge want wish",
+        "accuse advise agree aim allege allow ask attempt authorise authorize avoid ban cease decide demand design \
+        deter discourage encourage enough expect forbid forget hope intend intention invite need offer order permit \
+        plan pledge postpone prepare prevent prohibit project promise proposal propose quit refrain refuse request \
+        require schedule seek seem slate stop suppose suspect threaten tell think try urge vow want wish",
+    )
+});
+
+/// Verbs of report that need no complement: "some say".
+static COMMENTS: LazyLock<HashSet<String>> = LazyLock::new(|| {
+    stems(
+        "allege argue assert believe claim contend estimate guess insist report say speculate suggest suppose suspect \
+        think",
     )
 });
 
@@ -313,6 +389,18 @@ const RELATIVE: [&str; 3] = ["who", "which", "that"];
 
 /// Conjunctions before a clause with a verb.
 const SUBORDINATING: [&str; 6] = ["although", "because", "since", "though", "when", "whose"];
+
+/// Words before a verb of report that are its subject.
+const SOURCES: [&str; 13] =
+    ["he", "she", "it", "they", "we", "i", "you", "some", "many", "most", "others", "people", "police"];
+
+/// Words before "of" for a part of what follows, beside numbers.
+const PARTS: [&str; 4] = ["few", "most", "much", "some"];
+
+/// Verbs of a sentence about the past, and of one where both words that "or" joins can be meant: "Cards or coins are
+/// accepted."
+const PAST: [&str; 4] = ["was", "were", "had", "did"];
+const PRESENT: [&str; 11] = ["is", "are", "has", "have", "can", "may", "must", "will", "should", "could", "would"];
 
 /// Words before a noun that is another's.
 const OWNERS: [&str; 5] = ["his", "her", "their", "its", "whose"];

@@ -139,11 +139,26 @@ pub(super) fn is_part_of_clause(text: &str, span: &str) -> bool {
         let run = start..start + said.len();
         let (first, last) = (clauses.clause(start), clauses.clause(run.end - 1));
         let is_verb = |at: &usize| is_verb(&given, *at, &|_| true);
-        // "Anna left Paris to be cured"
-        let behind = (run.end..given.len()).take_while(|at| given[*at].lower != "to");
+        let behind = (run.end..given.len()).take_while(|at| !begins_other_verb(&given, *at));
         (0..start).any(|at| clauses.clause(at) == first && is_verb(&at))
             || behind.filter(|at| clauses.clause(*at) == last).any(|at| is_verb(&at))
     })
+}
+
+/// Whether a word behind a statement begins what has a verb of its own: "Anna left Paris to be cured", "Anna sold the
+/// house she had built", "Anna left before her mother died". "Before the war closed" can be the end of "Stores built
+/// before the war closed".
+fn begins_other_verb(given: &[Word], at: usize) -> bool {
+    let is_person = |next: &Word| {
+        let lower = next.lower.as_str();
+        let is_owner = DETERMINERS.contains(&lower) && !matches!(lower, "a" | "an" | "the");
+        is_owner || PRONOUNS.contains(&lower) || next.capital && next.stem.is_some() && !next.number
+    };
+    match given[at].lower.as_str() {
+        "to" => true,
+        "after" | "before" => given.get(at + 1).is_some_and(is_person),
+        lower => PRONOUNS.contains(&lower),
+    }
 }
 
 /// Whether words are a main clause of a sentence with a verb in the present behind a name: "Maria speaks Finnish" of "Unlike Paul, Maria

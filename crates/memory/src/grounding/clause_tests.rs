@@ -180,6 +180,36 @@ fn a_noun_phrase_with_a_participle_states_nothing() {
 }
 
 #[test]
+fn the_subject_of_a_passive_verb_is_not_another_word_beside_it() {
+    let (bridge, ann) = ("The bridge was built in Rome in 1950.", "Ann killed Bob in Rome.");
+    tell_apart(&[
+        ("Rome was built in 1950.", "The bridge was built in 1950.", bridge),
+        ("Bob was killed.", "Ann was killed.", "Ann was killed by Bob."),
+        ("Ann was killed.", "Bob was killed by Ann.", ann),
+        ("Ann arrested Bob.", "Ann was arrested with Bob.", "Ann was arrested with Bob in Rome."),
+    ]);
+    let built = "What was built in 1950?";
+    assert!(!answers(built, "Rome", bridge) && answers(built, "The bridge", bridge));
+    assert!(!answers("Who was killed?", "Ann", ann));
+}
+
+#[test]
+fn a_date_behind_before_or_after_is_not_the_date() {
+    tell_apart(&[
+        ("The treaty was signed in 1990.", "The treaty was signed after 1990.", "The treaty was signed after 1990."),
+        ("The treaty was signed in May 1990.", "", "The treaty was signed before May 1990."),
+    ]);
+    let treaty = "The treaty was signed after 1990.";
+    assert!(!answers("When was the treaty signed?", "1990", treaty));
+    assert!(answers("When was the treaty signed?", "after 1990", treaty));
+}
+
+#[test]
+fn what_has_stopped_is_no_more() {
+    tell_apart(&[("Ann works at Siem.", "Ann stopped working at Siem.", "Ann stopped working at Siem in 2010.")]);
+}
+
+#[test]
 fn an_answer_has_the_type_that_the_question_requires() {
     let welding = "Gas welding was shown in 1901.";
     assert!(answers("Which welding was shown in 1901?", "Gas welding", welding));

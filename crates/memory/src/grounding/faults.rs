@@ -134,7 +134,7 @@ fn numbers(claim: &Statement, shown: &Statement, faults: &mut Vec<Fault>) {
 
 fn dates(claim: &Statement, shown: &Shown<'_>, faults: &mut Vec<Fault>) {
     let (said, given) = (&claim.values.dates, &shown.stated.values.dates);
-    for (date, _) in said {
+    for (date, own) in said {
         let rivals =
             given.iter().filter(|(other, _)| other.conflicts(date) && !said.iter().any(|(own, _)| own == other));
         let rivals: Vec<Option<usize>> = rivals.map(|(_, place)| *place).collect();
@@ -145,11 +145,20 @@ fn dates(claim: &Statement, shown: &Shown<'_>, faults: &mut Vec<Fault>) {
             faults.push(if is_written_then { Fault::Doubt } else { Fault::missing(!rivals.is_empty()) });
         } else if let Some(places) = places.into_iter().collect::<Option<Vec<usize>>>() {
             let rivals: Vec<usize> = rivals.into_iter().flatten().collect();
-            if is_of_another_clause(claim, shown.stated, &places, &rivals) {
+            // "After 1990" is not in 1990.
+            let is_beyond_only = own.is_some_and(|own| !is_beyond(&claim.words, own))
+                && places.iter().all(|place| is_beyond(&shown.stated.words, *place));
+            if is_beyond_only || is_of_another_clause(claim, shown.stated, &places, &rivals) {
                 faults.push(Fault::Doubt);
             }
         }
     }
+}
+
+/// Whether the date that begins at a place is behind "before" or "after".
+fn is_beyond(words: &[Word], at: usize) -> bool {
+    let before = words[..at].iter().rev().find(|word| word.lower != "the");
+    before.is_some_and(|word| matches!(word.lower.as_str(), "after" | "before"))
 }
 
 impl Fault {

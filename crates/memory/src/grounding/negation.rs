@@ -21,6 +21,8 @@ pub(super) struct Clauses {
     negates: Vec<bool>,
     /// Whether no word shows that the text is English.
     is_foreign: bool,
+    /// Whether the text has direct speech.
+    has_speech: bool,
 }
 
 /// How the negations of a sentence relate to those of a claim.
@@ -53,7 +55,8 @@ impl Clauses {
             marked.push(follows_mark);
             negates.push(negates_at(words, at, gap(at), is_foreign));
         }
-        Clauses { of_word, segments, marked, negates, is_foreign }
+        let has_speech = text.contains(QUOTES) || [",'", ",’"].iter().any(|end| text.contains(*end));
+        Clauses { of_word, segments, marked, negates, is_foreign, has_speech }
     }
 
     /// Whether the text has a negation.
@@ -78,6 +81,11 @@ impl Clauses {
     /// Whether a mark is directly before a word.
     pub fn follows_mark(&self, at: usize) -> bool {
         self.marked[at]
+    }
+
+    /// Whether the text has direct speech.
+    pub fn has_speech(&self) -> bool {
+        self.has_speech
     }
 
     /// The number of clauses.
@@ -299,6 +307,9 @@ const ENGLISH: [&str; 16] =
 
 /// Marks between clauses.
 const MARKS: [char; 12] = [',', ';', ':', '(', ')', '—', '–', '"', '“', '”', '，', '،'];
+
+/// Marks around direct speech.
+const QUOTES: [char; 6] = ['"', '“', '”', '„', '«', '»'];
 
 /// Conjunctions that begin another statement behind a comma.
 pub(super) const JOINING: [&str; 6] = ["and", "but", "so", "while", "whereas", "yet"];

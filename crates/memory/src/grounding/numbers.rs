@@ -22,7 +22,7 @@ pub(super) struct Number {
 /// What the words before a number make of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Bound {
-    /// The number is not reached: "fewer than 500".
+    /// The number is not reached, or only the end of a range: "fewer than 500", "between 300 and 500".
     Below,
     /// It is not exact: "about 500", "over 500".
     Loose,
@@ -135,6 +135,9 @@ fn is_negative(text: &str, start: usize) -> bool {
 
 /// What the words before the number at a place make of it.
 fn bound(words: &[Word], at: usize) -> Option<Bound> {
+    if is_end_of_range(words, at) {
+        return Some(Bound::Below);
+    }
     let article = at.checked_sub(1).is_some_and(|before| words[before].lower == "a");
     let at = at - usize::from(article);
     let [first, second, third] =
@@ -146,6 +149,19 @@ fn bound(words: &[Word], at: usize) -> Option<Bound> {
         (_, word) => LOOSE.contains(&word).then_some(Bound::Loose),
     }
 }
+
+/// Whether the number at a place is one of two in "between 300 and 500".
+fn is_end_of_range(words: &[Word], at: usize) -> bool {
+    let is = |at: usize, lower: &str| words.get(at).is_some_and(|word| word.lower == lower);
+    let is_number = |at: usize| words.get(at).is_some_and(|word| word.number);
+    let Some(before) = at.checked_sub(1) else { return false };
+    is(before, "between") && (at + 1..at + BETWEEN).any(|and| is(and, "and") && is_number(and + 1))
+        || is(before, "and")
+            && (at.saturating_sub(BETWEEN)..before).any(|between| is(between, "between") && is_number(between + 1))
+}
+
+/// The most words from one end of a range to the word before or behind the other.
+const BETWEEN: usize = 4;
 
 /// Words before a number that is not exact.
 const LOOSE: [&str; 9] = ["about", "above", "almost", "approximately", "around", "nearly", "over", "roughly", "some"];
@@ -393,7 +409,7 @@ mod tests {
     #[test]
     fn words_before_a_number_make_it_a_bound() {
         let bound = |text: &str| read(text).numbers[0].bound;
-        for below in ["fewer than 500 men", "up to 500 men", "under $5", "at most 3"] {
+        for below in ["fewer than 500 men", "up to 500 men", "under $5", "at most 3", "between 5 and 9 men"] {
             assert_eq!(bound(below), Some(Bound::Below), "{below}");
         }
         for loose in ["about 500 men", "over a hundred men", "no fewer than 500 men", "more than 5"] {

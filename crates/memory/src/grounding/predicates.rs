@@ -22,6 +22,10 @@ struct Predicate {
     patient: BTreeSet<String>,
     /// Words behind it that are neither: "was born in Linz", "lives in Rome".
     rest: BTreeSet<String>,
+    /// The subject directly before a verb in the passive; empty where it is that of another verb, and in the active.
+    passive: BTreeSet<String>,
+    /// Whether the object of a verb in the active follows at once: a name or a phrase with an article.
+    has_object: bool,
     /// Its words with those of its subject, if it has its own, up to the next verb.
     extent: Range<usize>,
 }
@@ -162,10 +166,24 @@ fn fits(own: &Predicate, other: &Predicate, given: &[Predicate], claim: &Stateme
             .peekable();
         own.agent.is_empty() && !other.agent.is_empty() && places.peek().is_some() && places.all(is_behind_to)
     };
+    // "Rome was built" is not in "The bridge was built in Rome".
+    let has_other_subject = differ(&own.passive, &other.passive) && !is_gapped(&own.passive);
     !is_receiver()
+        && !has_other_subject
+        && !is_turned(own, other)
+        && !is_turned(other, own)
         && !is_exchanged(&own.patient, &other.patient)
         && !is_exchanged(&own.rest, &other.rest)
         && (!differ(&own.agent, &other.agent) || is_gapped(&own.agent))
+}
+
+/// Whether the agent of one predicate is acted on in the other: "Ann killed Bob" does not state that Ann was killed,
+/// nor "Ann was arrested with Bob" that Ann arrested Bob.
+fn is_turned(active: &Predicate, passive: &Predicate) -> bool {
+    active.has_object
+        && !active.agent.is_disjoint(&passive.passive)
+        && active.agent.is_disjoint(&passive.agent)
+        && active.patient.is_disjoint(&passive.passive)
 }
 
 /// Whether a predicate has another number or date in the place of one of the claim, which is elsewhere in the sentence.
@@ -246,6 +264,9 @@ fn predicates(text: &Statement) -> Vec<Predicate> {
             phrase.take_while(is_of_phrase).flat_map(|at| stems(text, at..at + 1)).collect::<BTreeSet<String>>()
         };
         let behind = words.get(at + 1).map_or("", |next| next.lower.as_str());
+        let is_phrase = |next: &Word| next.capital && next.stem.is_some() || DETERMINERS.contains(&next.lower.as_str());
+        let has_object = !is_passive && words.get(at + 1).is_some_and(is_phrase);
+        let passive = if is_passive && has_own { subject.clone() } else { BTreeSet::new() };
         let (agent, patient) = if is_passive {
             let agent = agent_behind();
             rest.retain(|stem| !agent.contains(stem));
@@ -265,7 +286,7 @@ fn predicates(text: &Statement) -> Vec<Predicate> {
             true => BE.to_owned(),
             false => words[at].stem.clone().unwrap_or_default(),
         };
-        found.push(Predicate { verb, at, agent, patient, rest, extent: start..end });
+        found.push(Predicate { verb, at, agent, patient, rest, passive, has_object, extent: start..end });
     }
     found
 }

@@ -10,7 +10,7 @@ use super::naming::has_name;
 use super::numbers::{Number, is_equal, is_measure, is_value};
 use super::question::{Kind, Question};
 use super::speech::{FIRST, SECOND, Speaker, is_third, speaker};
-use super::subject::{is_behind_object, is_in_brackets_behind_name};
+use super::subject::{is_behind_object, is_circumstance, is_in_brackets_behind_name};
 use super::turn::{is_vocative, turn};
 use super::typed::{AnswerType, asks_for_score, asks_when, has_share, is_attribute_year, is_score, is_time};
 use super::values::Values;
@@ -34,7 +34,8 @@ pub struct Stating<'a> {
 ///
 /// * for a question that compares options, which takes more than one sentence;
 /// * if the question has a name, a number or a date that is neither in the quote nor in the sentences beside it;
-/// * if the answer is not of the type that the question requires, or repeats its words;
+/// * if the answer is not of the type that the question requires (a number or a date alone is no person), or repeats
+///   its words;
 /// * if the sentence of the answer gives it another part than the question asks for;
 /// * if a speaker speaks of himself and the question is about another person;
 /// * if the sentence of the answer is itself a question, or holds the answer without asserting it.
@@ -58,7 +59,7 @@ pub(super) fn can_answer(question: &str, stating: &Stating<'_>) -> bool {
 }
 
 /// The bytes of the sentence that the answer begins in.
-fn sentence_of(Stating { text, answer, .. }: &Stating<'_>) -> Option<Range<usize>> {
+pub(super) fn sentence_of(Stating { text, answer, .. }: &Stating<'_>) -> Option<Range<usize>> {
     sentences(text).into_iter().find(|range| range.start <= answer.start && answer.start < range.end)
 }
 
@@ -68,6 +69,7 @@ fn can_be_of(question: &str, parsed: &Question, stating: &Stating<'_>, range: Ra
     let answer = offset(&(stating.answer.start..stating.answer.end.min(range.end)), range.start);
     !is_question(sentence)
         && !is_behind_object(question, sentence, &answer)
+        && !is_circumstance(question, parsed, sentence, &answer)
         && !is_in_brackets_behind_name(question, sentence, &answer)
         && (!asks_when(parsed, question) || !is_attribute_year(sentence, &answer))
         && (!asks_for_score(parsed) || is_score(&sentence[answer], sentence))
@@ -86,8 +88,17 @@ fn answers(question: &Question, stating: &Stating<'_>) -> bool {
     is_of_type
         && words.iter().any(is_word)
         && !(question.kind == Kind::Count && words.len() > 1 && Values::read(answer, &|_| false).numbers.is_empty())
+        && !(question.kind == Kind::Person && is_value_alone(answer, &words))
         && question.echo(&words) < 1.0
         && !is_in_another_unit(question, stating)
+}
+
+/// Whether an answer is a number or a date and no more, which is no person.
+fn is_value_alone(answer: &str, words: &[Word]) -> bool {
+    let dated = Values::read(answer, &|_| false).dated;
+    let is_value = |at: usize| dated[at] || !words[at].lower.contains(char::is_alphabetic);
+    let mut content = (0..words.len()).filter(|at| words[*at].stem.is_some()).peekable();
+    content.peek().is_some() && content.all(is_value)
 }
 
 /// "4" of "4 kg" does not answer "how many pounds?".
@@ -286,6 +297,8 @@ mod tests {
         assert!(!states("What was the final score of the round?", round, "11 points"));
         assert!(states("What was the final score of the round?", round, "23–16"));
         assert!(states("What was the highest score?", "The highest score was 98 points.", "98 points"));
+        let ring = "Ann bought a ring in Rome.";
+        assert!(!states("What did Ann buy?", ring, "Rome") && states("What did Ann buy?", ring, "a ring"));
     }
 
     #[test]
@@ -318,5 +331,8 @@ mod tests {
         assert!(states("How many kinds has the forest?", quote, "16,000"));
         assert!(!states("What has the forest of all trees?", quote, "The forest"));
         assert!(!states("What is the sign of the epoch?", "The epoch (P) ended.", "P"));
+        let clinic = "The clinic was founded in 1950 by Ida Holm of the 49ers.";
+        assert!(!states("Who founded the clinic?", clinic, "1950") && !states("Who ran it?", clinic, "in 1950"));
+        assert!(states("Who founded the clinic?", clinic, "Ida Holm") && states("Who won?", clinic, "the 49ers"));
     }
 }

@@ -104,11 +104,13 @@ fn a_number_is_of_its_own_unit() {
         ("The ships cost 5 million pounds.", "The ships cost $5 million.", "The ships cost $5 million."),
         ("", "7 cars were sold.", "7 old cars were sold."),
         ("500 men died there.", "Fewer than 500 men died there.", "Fewer than 500 men died there."),
+        ("20 men died there.", "Between 10 and 20 men died there.", "Between 10 and 20 men died there."),
     ]);
     are_not_contradicted(&[
         ("The fund raised over 5 million dollars.", "The fund raised 7 million dollars."),
         ("About 500 men came.", "498 men came."),
         ("At least 5 men came.", "8 men came."),
+        ("15 men died there.", "Between 10 and 20 men died there."),
     ]);
 }
 

@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::claims::{DETERMINERS, PREPOSITIONS, SUBJECTS, is_verb};
 use super::negation::Clauses;
 use super::passage::Sentence;
-use super::question::{ASKING, AUXILIARIES, FORMS_OF_BE, kind};
+use super::question::{ASKING, AUXILIARIES, FORMS_OF_BE, Kind, Question, kind};
 use super::statement::Statement;
 use super::words::{Word, bare, is_past, stem, words};
 
@@ -49,6 +49,40 @@ fn verb_and_object(question: &str) -> Option<(String, Vec<String>)> {
 /// Whether a word is a finite form of a verb.
 fn is_verb_of(word: &Word, verb: &str) -> bool {
     word.stem.as_deref() == Some(verb) && !word.capital && (is_past(&word.lower) || word.lower.ends_with('s'))
+}
+
+/// Whether a question asks who or what acts or is acted on, and in the sentence an answer is behind the verb of the
+/// question and directly behind a preposition of place or time: "Rome" of "Ann bought a ring in Rome" is not what Ann
+/// bought. For what is acted on, "by" is such a preposition too. One at the end of the question belongs to its verb:
+/// "What did Ann look at?"
+pub(super) fn is_circumstance(question: &str, parsed: &Question, sentence: &str, answer: &Range<usize>) -> bool {
+    let (asked, given) = (words(question), words(sentence));
+    let Some(ask) = asked.iter().position(|word| ASKING.contains(&bare(&word.lower))) else { return false };
+    let is_fronted = ask.checked_sub(1).is_some_and(|before| PREPOSITIONS.contains(&asked[before].lower.as_str()));
+    let behind = kind(&asked, ask).1.unwrap_or(ask) + 1;
+    let is_passive = asked.get(behind).is_some_and(|word| FORMS_OF_BE.contains(&word.lower.as_str()));
+    let asks = match parsed.kind {
+        Kind::Person | Kind::Group => asked[ask].lower != "whose",
+        Kind::Thing | Kind::Which => parsed.asks_object || is_passive,
+        _ => false,
+    };
+    let Some(verb) = parsed.verb.as_deref().filter(|_| asks && !is_fronted) else { return false };
+    let Some(place) = given.iter().position(|word| answer.contains(&word.range.start)) else { return false };
+    let leads = |at: &usize| {
+        let lower = given[*at].lower.as_str();
+        CIRCUMSTANCES.contains(&lower) || is_passive && lower == "by"
+    };
+    let before = |at: usize| (0..at).rev().find(|at| !DETERMINERS.contains(&given[*at].lower.as_str()));
+    let Some(lead) = Some(place).filter(leads).or_else(|| before(place).filter(leads)) else { return false };
+    let clauses = Clauses::read(&given, sentence);
+    let is_of_verb = |at: &usize| clauses.clause(*at) == clauses.clause(lead) && is_verb_of(&given[*at], verb);
+    let Some(at) = (0..lead).rev().find(is_of_verb) else { return false };
+    let mut known = (0..asked.len()).filter(|at| asked[*at].lower == given[lead].lower).peekable();
+    let is_followed = |at: usize| {
+        let follows = |next: &Word| next.stem.is_some() || DETERMINERS.contains(&next.lower.as_str());
+        asked.get(at + 1).is_some_and(follows)
+    };
+    known.peek().is_none() || known.all(is_followed) && (is_passive || at + 1 != lead)
 }
 
 /// Whether an answer is the name in brackets behind another name, where a question asks who has a role: in "Sal (Tom Reed), a
@@ -182,6 +216,10 @@ const DONE_ONCE: &str = "compos creat defeat design discov direct found invent p
 /// Pronouns that can be an object.
 const OBJECTS: [&str; 5] = ["it", "him", "her", "them", "himself"];
 
+/// Prepositions of place and time.
+const CIRCUMSTANCES: [&str; 13] =
+    ["after", "at", "before", "during", "from", "in", "into", "near", "on", "since", "through", "under", "until"];
+
 /// The beginnings of words with which a question asks for an actor.
 const PLAYED: [&str; 6] = ["act", "play", "portray", "voice", "star", "perform"];
 
@@ -221,6 +259,38 @@ mod tests {
             ("Who went to Rome?", "In 1999 went to Rome Ann.", "Ann"),
         ] {
             assert!(!is_behind_object(question, sentence, &at(sentence, answer)), "{question} {answer}");
+        }
+    }
+
+    #[test]
+    fn a_place_or_a_time_is_not_what_a_question_for_an_object_asks_for() {
+        let is_other = |question: &str, sentence: &str, answer: &str| {
+            is_circumstance(question, &Question::parse(question), sentence, &at(sentence, answer))
+        };
+        for (question, sentence, answer) in [
+            ("What did Ann buy?", "Ann bought a ring in Rome.", "Rome"),
+            ("What did Ann buy in June?", "In June Ann bought a ring in the old town.", "the old town"),
+            ("What did Ann study?", "Ann studied in Prague.", "Prague"),
+            ("What was built in 1950?", "In 1950 the bridge was built in Rome.", "Rome"),
+            ("Who founded the clinic?", "The clinic was founded in Malmo by Ida Holm.", "Malmo"),
+            ("Who founded the clinic?", "The clinic was founded in Malmo by Ida Holm.", "in Malmo"),
+            ("Who was killed?", "Ann was killed by Bob.", "Bob"),
+        ] {
+            assert!(is_other(question, sentence, answer), "{question} {answer}");
+        }
+        for (question, sentence, answer) in [
+            ("What did Ann buy?", "Ann bought a ring in Rome.", "a ring"),
+            ("What did Ann look at?", "Ann looked at the moon.", "the moon"),
+            ("What did Ann look at yesterday?", "Ann looked at the moon yesterday.", "the moon"),
+            ("Which city did Ann live in?", "Ann lived in Rome.", "Rome"),
+            ("Where did Ann buy it?", "Ann bought it in Rome.", "Rome"),
+            ("In what did Ann trade?", "Ann traded in silk.", "silk"),
+            ("Who founded the clinic?", "The clinic was founded by Ida Holm.", "Ida Holm"),
+            ("Who was the book written by?", "The book was written by Ann.", "Ann"),
+            ("What destroyed the town?", "The town was destroyed in a fire.", "a fire"),
+            ("Which city hosted the games?", "The games were held in Rome.", "Rome"),
+        ] {
+            assert!(!is_other(question, sentence, answer), "{question} {answer}");
         }
     }
 
