@@ -72,19 +72,27 @@ fn mark_of_style(name: &str) -> Option<String> {
 
 /// Writes the text of a document or notes part.
 fn write(xml: &str, marks: &Marks, prose: &mut Prose) -> Result<(), Cause> {
-    let mut in_text = false;
+    let (mut in_text, mut is_raised, mut was_raised) = (false, false, false);
     xml::walk(xml, Kind::Docx, |node| {
         match node {
             Node::Open(tag) => match tag.name() {
                 // The same text box a second time for old readers; text that was moved elsewhere; a style that was
-                // changed.
-                b"Fallback" | b"moveFrom" | b"pPrChange" => return Ok(false),
+                // changed; how Japanese words are pronounced.
+                b"Fallback" | b"moveFrom" | b"pPrChange" | b"rt" => return Ok(false),
                 b"t" => in_text = true,
+                b"r" => is_raised = false,
+                b"vertAlign" => is_raised = tag.attribute("val").is_some_and(|place| place == "superscript"),
                 _ => open(tag, marks, prose),
             },
             Node::Close(b"t") => in_text = false,
             Node::Close(name) => close(name, prose),
-            Node::Text(text) if in_text => prose.text(text),
+            Node::Text(text) if in_text => {
+                if is_raised && !was_raised {
+                    prose.raise(text);
+                }
+                was_raised = is_raised;
+                prose.text(text);
+            }
             Node::Text(_) => {}
         }
         Ok(true)

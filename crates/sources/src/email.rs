@@ -1,14 +1,17 @@
 //! E-mail: headers, the plain text of a message or else its HTML as text, the names of attachments, and messages that were
-//! forwarded as attachments.
+//! forwarded as attachments. A blank plain text, as newsletters have, counts as none.
 //!
-//! Bytes that do not fit the character set that a message declares appear as U+FFFD.
+//! Bytes that do not fit the character set that a message declares appear as U+FFFD. A part of 8-bit bytes that
+//! declares none and is not UTF-8 is in the encoding that its letters tell.
 
-use mail_parser::{HeaderName, Message, MessageParser, MessagePart, MimeHeaders, PartType};
+use std::borrow::Cow;
+
+use mail_parser::{Encoding, HeaderName, Message, MessageParser, MessagePart, MimeHeaders, PartType};
 
 use crate::html::Deadline;
 use crate::limit::{MAIL_BYTES, MAIL_LINES, MAIL_PARAMETERS_BYTES, NESTING, check_text};
 use crate::source::Part;
-use crate::{Cause, Kind, Limit, Source, html};
+use crate::{Cause, Kind, Limit, Source, encoding, html};
 
 /// A `.eml` file.
 pub(crate) fn source(path: &str, bytes: &[u8], deadline: Deadline) -> Result<Source, Cause> {
@@ -87,11 +90,11 @@ fn write(message: &Message<'_>, text: &mut String, deadline: Deadline) -> Result
     text.push_str(&line("To: ", header(message, HeaderName::To)));
     text.push_str(&line("Cc: ", header(message, HeaderName::Cc)));
     text.push_str(&line("Date: ", date(message)));
-    for body in message.text_body.iter().filter_map(|id| message.parts.get(*id as usize)) {
+    for body in bodies(message) {
         text.push('\n');
         match &body.body {
-            PartType::Text(words) => text.push_str(words.replace("\r\n", "\n").trim()),
-            PartType::Html(html) => text.push_str(&html::page(html, deadline)?.text),
+            PartType::Text(words) => text.push_str(words_of(message, body, words)?.replace("\r\n", "\n").trim()),
+            PartType::Html(html) => text.push_str(&html::page(&words_of(message, body, html)?, deadline)?.text),
             // Pictures within the text are attachments too.
             _ => {}
         }
@@ -107,6 +110,35 @@ fn write(message: &Message<'_>, text: &mut String, deadline: Deadline) -> Result
         }
     }
     Ok(check_text(text.len())?)
+}
+
+/// The parts with the plain text of a message, or with its HTML if no such part has words.
+fn bodies<'a, 'x>(message: &'a Message<'x>) -> impl Iterator<Item = &'a MessagePart<'x>> {
+    let body = move |id: &u32| message.parts.get(*id as usize);
+    let has_words = |body: &MessagePart<'_>| match &body.body {
+        PartType::Text(words) => !words.trim().is_empty(),
+        PartType::Html(_) => true,
+        _ => false,
+    };
+    let is_plain = message.text_body.iter().filter_map(body).any(has_words);
+    let ids = if is_plain { &message.text_body } else { &message.html_body };
+    ids.iter().filter_map(body)
+}
+
+/// The words of a part, which the parser has decoded by its declarations.
+///
+/// # Errors
+/// [`Limit::TextBytes`].
+fn words_of<'a>(message: &Message<'_>, part: &MessagePart<'_>, words: &'a str) -> Result<Cow<'a, str>, Limit> {
+    let is_declared = part.content_type().is_some_and(|kind| kind.has_attribute("charset"));
+    if is_declared || part.encoding != Encoding::None || !words.contains('\u{fffd}') {
+        return Ok(Cow::Borrowed(words));
+    }
+    check_text(words.len())?;
+    let bytes = message.raw_message.get(part.offset_body as usize..part.offset_end as usize).unwrap_or_default();
+    let is_html = matches!(part.body, PartType::Html(_));
+    let decoded = if is_html { encoding::decode_html(bytes.to_vec()) } else { encoding::decode(bytes.to_vec()) };
+    Ok(decoded.map_or(Cow::Borrowed(words), |decoded| Cow::Owned(decoded.text)))
 }
 
 fn name(attached: &MessagePart<'_>) -> String {

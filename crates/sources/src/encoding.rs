@@ -33,6 +33,33 @@ pub(crate) fn decode(bytes: Vec<u8>) -> Result<Decoded, Cause> {
     Ok(Decoded { text, encoding: name(encoding) })
 }
 
+/// The same for a page of HTML, in the encoding that it declares if its bytes are valid in it.
+///
+/// # Errors
+/// As [`detect`].
+pub(crate) fn decode_html(bytes: Vec<u8>) -> Result<Decoded, Cause> {
+    // A declaration as UTF-16 or ISO-2022 could not be read before the encoding is known.
+    let declared = declared(&bytes).filter(|encoding| encoding.is_ascii_compatible());
+    if let Some(encoding) = declared
+        && utf16(&bytes).is_none()
+        && str::from_utf8(&bytes).is_err()
+        && let Ok(text) = Pieces::new(&*bytes, encoding).collect::<Result<String, Cause>>()
+    {
+        return Ok(Decoded { text, encoding: name(encoding) });
+    }
+    decode(bytes)
+}
+
+/// The encoding that a page of HTML declares in its first 1,024 bytes, as browsers look for it.
+fn declared(bytes: &[u8]) -> Option<&'static Encoding> {
+    const KEY: &[u8] = b"charset=";
+    let head = bytes[..bytes.len().min(1024)].to_ascii_lowercase();
+    let value = head[memchr::memmem::find(&head, KEY)? + KEY.len()..].iter().copied();
+    let label: Vec<u8> =
+        value.skip_while(|byte| b"\"' ".contains(byte)).take_while(|byte| !b"\"' ;/>".contains(byte)).collect();
+    Encoding::for_label(&label)
+}
+
 /// Decodes a text that must be UTF-8.
 ///
 /// # Errors

@@ -1,7 +1,8 @@
 //! HTML to text: parsed as browsers do (html5ever), then walked without recursion.
 //!
 //! Kept: headings, lists, table rows, preformatted lines, the alternative text of images. Left out: scripts, styles,
-//! hidden elements, and the targets of links, which would make sentences unreadable.
+//! hidden elements, how Japanese words are pronounced, and the targets of links, which would make sentences unreadable.
+//! Formulas that come in several forms are read once, in TeX.
 
 use std::time::Instant;
 
@@ -110,6 +111,8 @@ struct Walk {
     lists: Vec<Option<usize>>,
     /// The number of open `<pre>`.
     preformatted: usize,
+    /// Whether the next words are the first of a superscript.
+    is_raised: bool,
 }
 
 impl Walk {
@@ -144,6 +147,10 @@ impl Walk {
     }
 
     fn text(&mut self, text: &str) {
+        if self.is_raised && !text.trim().is_empty() {
+            self.is_raised = false;
+            self.prose.raise(text);
+        }
         if self.preformatted > 0 {
             self.prose.verbatim(text);
         } else {
@@ -154,12 +161,21 @@ impl Walk {
     fn open(&mut self, node: &Handle, attributes: &[Attribute]) -> bool {
         let tag = tag(node);
         let attribute = |name: &str| attributes.iter().find(|a| &*a.name.local == name).map(|a| &*a.value);
-        if attribute("hidden").is_some() {
+        // What screen readers pass over within a line is there in another form: a formula, a price, a picture of it.
+        let is_repeated = matches!(tag, "span" | "img") && attribute("aria-hidden") == Some("true");
+        if is_repeated || attribute("hidden").is_some() {
             return false;
         }
         self.prose.gap(self.gap_around(tag));
         match tag {
-            "script" | "style" | "template" | "svg" | "iframe" | "noframes" => return false,
+            "script" | "style" | "template" | "svg" | "iframe" | "noframes" | "rt" | "rp" | "annotation"
+            | "annotation-xml" => return false,
+            "semantics" => {
+                if let Some(tex) = tex_of(node) {
+                    self.prose.text(&tex);
+                    return false;
+                }
+            }
             "title" => {
                 self.title = self.title.take().or_else(|| words_of(node));
                 return false;
@@ -172,8 +188,9 @@ impl Walk {
             "h6" => self.prose.lead("###### "),
             "ul" => self.lists.push(None),
             "ol" => self.lists.push(Some(attribute("start").and_then(|start| start.parse().ok()).unwrap_or(1))),
-            "li" => self.item(),
+            "li" => self.item(attribute("value").and_then(|value| value.parse().ok())),
             "pre" => self.preformatted += 1,
+            "sup" => self.is_raised = true,
             "tr" => self.prose.open_row(),
             "td" | "th" => self.prose.open_cell(),
             "img" => self.prose.text(attribute("alt").unwrap_or_default()),
@@ -187,6 +204,7 @@ impl Walk {
             "ul" | "ol" => drop(self.lists.pop()),
             "h1" | "h2" | "h3" | "h4" | "h5" | "h6" | "li" => self.prose.lead(""),
             "pre" => self.preformatted -= 1,
+            "sup" => self.is_raised = false,
             "td" | "th" => self.prose.close_cell(),
             "tr" => self.prose.close_row(),
             _ => {}
@@ -194,10 +212,12 @@ impl Walk {
         self.prose.gap(self.gap_around(tag));
     }
 
-    fn item(&mut self) {
+    /// Starts an item, with a number if it has one of its own.
+    fn item(&mut self, own_number: Option<usize>) {
         let outer_lists = self.lists.len().saturating_sub(1);
         let mark = match self.lists.last_mut() {
             Some(Some(number)) => {
+                *number = own_number.unwrap_or(*number);
                 let mark = format!("{number}. ");
                 *number = number.saturating_add(1);
                 mark
@@ -221,12 +241,25 @@ impl Walk {
     }
 }
 
-/// The name of an HTML element; empty for anything else.
+/// The name of an element of HTML, or of one beyond HTML that is treated here; empty for anything else.
 fn tag(node: &Handle) -> &str {
+    let is_treated = |name: &str| matches!(name, "svg" | "semantics" | "annotation" | "annotation-xml");
     match &node.data {
-        NodeData::Element { name, .. } if name.ns == ns!(html) || &*name.local == "svg" => &name.local,
+        NodeData::Element { name, .. } if name.ns == ns!(html) || is_treated(&name.local) => &name.local,
         _ => "",
     }
+}
+
+/// The formula in TeX that a MathML element has beside its own form, in which fractions and powers are but digits.
+fn tex_of(semantics: &Handle) -> Option<String> {
+    semantics.children.borrow().iter().find_map(|child| match &child.data {
+        NodeData::Element { attrs, .. } if tag(child) == "annotation" => {
+            let attributes = attrs.borrow();
+            let is_tex = attributes.iter().any(|a| &*a.name.local == "encoding" && &*a.value == "application/x-tex");
+            if is_tex { words_of(child) } else { None }
+        }
+        _ => None,
+    })
 }
 
 /// The text directly inside an element, if there is any.

@@ -40,19 +40,9 @@ pub enum Kind {
     Notebook,
     /// `.json`, `.jsonl`: exports of ChatGPT, Claude, Slack and Telegram, `{"messages": ...}`, `LoCoMo`, or turns
     Conversation,
-    /// `_chat.txt` and `WhatsApp Chat ... .txt`
+    /// `_chat.txt` and `.txt` files with `WhatsApp` in their names
     WhatsApp,
 }
-
-/// The beginnings of the names under which WhatsApp exports chats, in several languages.
-const WHATSAPP: [&str; 6] = [
-    "whatsapp chat",
-    "whatsapp-chat",
-    "chat de whatsapp",
-    "chat whatsapp",
-    "conversa do whatsapp",
-    "discussion whatsapp",
-];
 
 impl Kind {
     /// Every extension that [`Kind::of`] knows.
@@ -150,10 +140,12 @@ impl Kind {
     }
 }
 
+/// Whether a name is one under which WhatsApp exports chats in some language: `WhatsApp Chat with Bo.txt`. The first
+/// line tells chats from other texts.
 fn is_whatsapp(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
     let stem = name.strip_suffix(".txt");
-    stem.is_some_and(|stem| stem.ends_with("_chat") || WHATSAPP.iter().any(|start| stem.starts_with(start)))
+    stem.is_some_and(|stem| stem.ends_with("_chat") || stem.contains("whatsapp"))
 }
 
 impl fmt::Display for Kind {

@@ -8,7 +8,7 @@ use crate::{Cause, Kind, Limit, Source};
 
 /// A `.ipynb` file.
 pub(crate) fn source(path: &str, file: &Decoded) -> Result<Source, Cause> {
-    let records = match records(&file.text, Kind::Notebook) {
+    let records = match records(file.text.trim_start_matches('\u{feff}'), Kind::Notebook) {
         Err(Cause::UnknownConversation { .. }) => Vec::new(),
         records => records?,
     };
@@ -58,9 +58,11 @@ fn output_text(output: &Record<'_>) -> Result<String, Cause> {
     if let Some(error) = output.label("ename")? {
         return Ok(format!("{error}: {}", output.label("evalue")?.unwrap_or_default()));
     }
-    match output.object("data") {
-        Ok(data) if data.has("text/plain") => Ok(data.texts("text/plain")?.concat()),
-        _ => Ok(String::new()),
+    let Ok(data) = output.object("data") else { return Ok(String::new()) };
+    // Beside Markdown the plain text only names the Python object that shows it.
+    match ["text/markdown", "text/plain"].into_iter().find(|kind| data.has(kind)) {
+        Some(kind) => Ok(data.texts(kind)?.concat()),
+        None => Ok(String::new()),
     }
 }
 

@@ -79,6 +79,13 @@ impl Prose {
         }
     }
 
+    /// Marks the start of a superscript if it is a number, which would change the number or the word before it: `10^6`.
+    pub fn raise(&mut self, text: &str) {
+        if text.trim_start().starts_with(|c: char| c.is_ascii_digit() || matches!(c, '+' | '-' | '−')) {
+            self.text("^");
+        }
+    }
+
     /// Adds text unchanged, line breaks included.
     pub fn verbatim(&mut self, text: &str) {
         if !text.is_empty() {

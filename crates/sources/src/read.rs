@@ -105,6 +105,7 @@ fn read_as_named(path: &Path, options: &ReadOptions) -> Result<Vec<Source>, Caus
         Some(Kind::Email) => email::source(&name, &bytes()?, deadline)?,
         Some(Kind::Mailbox) => mailbox::source(&name, path, deadline)?,
         Some(Kind::Table) => table::source(&name, path)?,
+        Some(Kind::Html) => return read_text(&name, Kind::Html, encoding::decode_html(bytes()?)?, options, deadline),
         Some(kind) => return read_text(&name, kind, text()?, options, deadline),
     };
     Ok(vec![source])

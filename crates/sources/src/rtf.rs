@@ -141,7 +141,8 @@ impl Reader {
             Token::Word(name, number) => {
                 self.substitutes_left = 0;
                 let is_optional = mem::take(&mut self.is_optional);
-                if is_optional && name != "shpinst" || LEFT_OUT.contains(&name) {
+                // LibreOffice marks its footnotes as optional.
+                if is_optional && !["shpinst", "footnote"].contains(&name) || LEFT_OUT.contains(&name) {
                     self.current().place = Place::Nowhere;
                 }
                 self.word(name, number)?;
@@ -192,8 +193,8 @@ impl Reader {
     /// A control word that is text or white space.
     fn visible(&mut self, name: &str) {
         match name {
-            "par" | "sect" | "page" if self.group().is_note => self.prose.gap(Gap::Space),
-            "par" | "sect" | "page" => {
+            "par" | "sect" | "page" | "column" if self.group().is_note => self.prose.gap(Gap::Space),
+            "par" | "sect" | "page" | "column" => {
                 self.prose.lead("");
                 self.prose.gap(if self.in_row { Gap::Line } else { Gap::Paragraph });
             }
@@ -212,7 +213,8 @@ impl Reader {
             "ldblquote" => self.write("“"),
             "rdblquote" => self.write("”"),
             "_" => self.write("-"),
-            "trowd" if !self.in_row => {
+            // Word defines a row that is like the one above it only at its end.
+            "trowd" | "intbl" if !self.in_row => {
                 self.prose.open_row();
                 self.in_row = true;
             }

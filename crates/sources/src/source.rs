@@ -98,11 +98,58 @@ impl Source {
 
 /// The first Markdown heading in a text, without its `#` marks.
 pub(crate) fn first_heading(text: &str) -> Option<String> {
-    text.trim_start_matches('\u{feff}').lines().find_map(heading)
+    let mut headings = Headings::default();
+    text.trim_start_matches('\u{feff}').lines().find_map(|line| headings.of(line))
+}
+
+/// Finds Markdown headings among the lines of a text, given in order. Comments in front matter and in code are none.
+#[derive(Default)]
+pub(crate) struct Headings(Place);
+
+/// What the next line is part of.
+#[derive(Clone, Copy, Default)]
+enum Place {
+    #[default]
+    Start,
+    FrontMatter,
+    Text,
+    /// A block of code, which ends with at least as many of the same marks.
+    Code(char, usize),
+}
+
+impl Headings {
+    /// The words of the next line if it is a heading.
+    pub fn of(&mut self, line: &str) -> Option<String> {
+        let place = match (self.0, line.trim_end(), fence(line)) {
+            (Place::Start, "---" | "+++", _) => Place::FrontMatter,
+            // A blank line ends it too: the marks were a rule.
+            (Place::FrontMatter, "---" | "+++" | "..." | "", _) => Place::Text,
+            (Place::Start | Place::Text, _, Some((mark, marks, info))) if !info.contains(mark) => {
+                Place::Code(mark, marks)
+            }
+            (Place::Start | Place::Text, ..) => {
+                self.0 = Place::Text;
+                return heading(line);
+            }
+            (Place::Code(mark, least), _, Some((found, marks, ""))) if found == mark && marks >= least => Place::Text,
+            (place, ..) => place,
+        };
+        self.0 = place;
+        None
+    }
+}
+
+/// The marks that start or end a block of code, their number, and what follows them.
+fn fence(line: &str) -> Option<(char, usize, &str)> {
+    let line = line.trim();
+    let mark = line.chars().next().filter(|mark| matches!(mark, '`' | '~'))?;
+    let info = line.trim_start_matches(mark);
+    let marks = line.len() - info.len();
+    (marks >= 3).then_some((mark, marks, info))
 }
 
 /// The words of a line that is a Markdown heading.
-pub(crate) fn heading(line: &str) -> Option<String> {
+fn heading(line: &str) -> Option<String> {
     let words = line.trim_start_matches('#');
     let level = line.len() - words.len();
     let is_heading = (1..=6).contains(&level) && words.starts_with([' ', '\t']);

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use encoding_rs::{Encoding, UTF_8};
 
 use crate::encoding::{self, Pieces};
-use crate::source::heading;
+use crate::source::Headings;
 use crate::{Cause, Kind};
 
 /// A longer line is no heading.
@@ -46,21 +46,21 @@ impl TextFile {
     pub(crate) fn open_as(encoding: &'static Encoding, path: &Path, kind: Kind) -> Result<Self, Cause> {
         let (file, path) = (path.to_owned(), path.to_string_lossy().into_owned());
         let mut text = TextFile { path, kind, title: None, bytes: 0, encoding, file };
-        let mut headings = Headings::default();
+        let mut first_heading = FirstHeading::default();
         let mut is_blank = true;
         for piece in text.pieces()? {
             let piece = piece?;
             let words = if text.bytes == 0 { piece.trim_start_matches('\u{feff}') } else { &piece };
             is_blank &= words.trim().is_empty();
             if kind == Kind::Markdown {
-                headings.add(words);
+                first_heading.add(words);
             }
             text.bytes += piece.len();
         }
         if is_blank {
             return Err(Cause::NoText);
         }
-        text.title = headings.finish();
+        text.title = first_heading.finish();
         Ok(text)
     }
 
@@ -81,14 +81,15 @@ impl TextFile {
 
 /// Finds the first heading of a text that comes in pieces.
 #[derive(Default)]
-struct Headings {
+struct FirstHeading {
+    headings: Headings,
     /// The line whose end was not read yet.
     line: String,
     is_too_long: bool,
     found: Option<String>,
 }
 
-impl Headings {
+impl FirstHeading {
     fn add(&mut self, piece: &str) {
         for part in piece.split_inclusive('\n') {
             if self.found.is_some() {
@@ -107,7 +108,7 @@ impl Headings {
     fn end_line(&mut self) {
         let line = mem::take(&mut self.line);
         if !mem::take(&mut self.is_too_long) {
-            self.found = line.lines().next().and_then(heading);
+            self.found = line.lines().next().and_then(|line| self.headings.of(line));
         }
     }
 
@@ -141,8 +142,9 @@ mod tests {
         let no_heading = format!("#{}\n", "x".repeat(2 * HEADING_BYTES));
         let texts = ["\u{feff}# One\ntwo", "text\n## Two ##\n", "no heading", "a\r\n# b\r\n", "#none\n# late", &long];
         let after_long = format!("{long}\n# End");
+        let after_code = "---\n# a\n---\n```\n# b\n```\n# c";
         let after_line = format!("{no_heading}# End");
-        for text in texts.into_iter().chain([after_long.as_str(), &after_line]) {
+        for text in texts.into_iter().chain([after_long.as_str(), &after_line, after_code]) {
             let decoded = decode(text.as_bytes().to_vec()).expect("it is a text");
             let whole = plain::markdown("text", decoded).expect("it is a text");
             let (file, streamed) = open(text.as_bytes(), Kind::Markdown).expect("it is a text");

@@ -66,6 +66,8 @@ struct Book {
 struct Format {
     has_date: bool,
     time: Time,
+    /// Whether hours count beyond a day.
+    is_duration: bool,
     is_percent: bool,
 }
 
@@ -96,7 +98,7 @@ impl Strings {
                 Node::Open(tag) if tag.name() == b"rPh" => return Ok(false),
                 Node::Open(tag) => in_text = tag.name() == b"t",
                 Node::Text(text) if in_text => {
-                    for (i, word) in text.split(char::is_whitespace).enumerate() {
+                    for (i, word) in unescaped(text).split(char::is_whitespace).enumerate() {
                         gap |= i > 0;
                         if !word.is_empty() {
                             let space = if mem::take(&mut gap) && strings.text.len() > start { " " } else { "" };
@@ -162,7 +164,8 @@ impl Format {
             14..=17 | 27..=31 | 34..=36 | 50..=58 => "d",
             18..=21 | 32 | 33 => "h:mm",
             22 => "d h:mm",
-            45..=47 => "mm:ss",
+            45 | 47 => "mm:ss",
+            46 => "[h]:mm:ss",
             _ => "",
         })
     }
@@ -180,6 +183,7 @@ impl Format {
                     let inside: String = letters.by_ref().take_while(|c| *c != ']').collect();
                     if inside.to_ascii_lowercase().trim_end_matches(['h', 'm', 's']).is_empty() {
                         format.time = format.time.max(Time::Minutes);
+                        format.is_duration = true;
                     }
                 }
                 'y' | 'd' => format.has_date = true,
@@ -215,8 +219,8 @@ impl Format {
             time = format!("{time}:{:02}", second % 60);
         }
         if !self.has_date {
-            // Hours count beyond a day.
-            return if day == 0 { time } else { format!("{:02}{}", second / 3600 + 24 * day, &time[2..]) };
+            let hours = second / 3600 + if self.is_duration { 24 * day } else { 0 };
+            return format!("{hours:02}{}", &time[2..]);
         }
         // Excel has a 29 February 1900, as Lotus 1-2-3 had.
         day += i64::from(first_day == 25_569 && day < 60);
@@ -242,7 +246,7 @@ fn rows(sheet: &str, book: &Book) -> Result<String, Cause> {
                 b"rPh" => return Ok(false),
                 _ => {}
             },
-            Node::Text(text) if in_value => cell.value.push_str(text),
+            Node::Text(text) if in_value => cell.value.push_str(&unescaped(text)),
             Node::Text(text) if in_formula => cell.formula.push_str(text),
             Node::Close(b"v" | b"t") => in_value = false,
             Node::Close(b"f") => in_formula = false,
@@ -290,6 +294,30 @@ impl Cell {
     }
 }
 
+/// A text with the characters that XML cannot have, which Excel writes as `_x000D_` (ECMA-376, 22.9.2.19). Control
+/// characters become spaces.
+fn unescaped(text: &str) -> Cow<'_, str> {
+    let mut found = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("_x") {
+        let code = after.split_at_checked(5).filter(|(code, _)| code.ends_with('_'));
+        let unit = code.and_then(|(code, _)| u32::from_str_radix(&code[..4], 16).ok()).and_then(char::from_u32);
+        found.push_str(before);
+        if let Some(character) = unit {
+            found.push(if character.is_control() { ' ' } else { character });
+            rest = &after[5..];
+        } else {
+            found.push_str("_x");
+            rest = after;
+        }
+    }
+    if found.is_empty() {
+        return Cow::Borrowed(rest);
+    }
+    found.push_str(rest);
+    Cow::Owned(found)
+}
+
 /// The column of a cell's name, from 0: 27 for `AB7`.
 fn column_of(place: &str) -> Option<usize> {
     let letters = place.bytes().take_while(u8::is_ascii_alphabetic);
@@ -315,6 +343,8 @@ mod tests {
         check("dd/mm/yy hh:mm", "45413.41806", "2024-05-01 10:02");
         check("h:mm:ss AM/PM", "0.5", "12:00:00");
         check("[h]:mm", "1.5", "36:00");
+        check("[h]:mm", "0.5", "12:00");
+        check("hh:mm", "45413.41806", "10:02");
         check("mmm", "45413", "2024-05-01");
         check("mm:ss", "0.001", "00:01:26");
         check("0%", "0.57", "57%");
@@ -323,6 +353,17 @@ mod tests {
         check("d", "61", "1900-03-01");
         check("d", "-1", "-1");
         assert_eq!(Format::built_in(14).show("45413", 24_107), "2028-05-02");
+        assert_eq!(Format::built_in(46).show("1.5", 25_569), "36:00:00");
+    }
+
+    #[test]
+    fn escaped_characters_are_read() {
+        let check = |text: &str, expect: &str| assert_eq!(unescaped(text), expect);
+        check("one_x000D_\ntwo", "one \ntwo");
+        check("_x005F_x000D_", "_x000D_");
+        check("_x00e9_t_x00E9_", "été");
+        check("max_x, _x12_x00_xD800_ _xé00_", "max_x, _x12_x00_xD800_ _xé00_");
+        check("plain", "plain");
     }
 
     #[test]

@@ -10,6 +10,7 @@ fn texts_become_terms() {
     check("This is not it, and that will be", &[]);
     check("Maria's sisters' books", &["maria", "sister", "book"]);
     check("Maria\u{2019}s don\u{2019}t don't", &["maria", "don't", "don't"]);
+    check("li\u{ad}brary \u{2068}Ann\u{2069} pa\u{2060}ge", &["librari", "ann", "page"]);
     check("CAFÉ cafe\u{301} naïve", &["café", "café", "naïv"]);
     check("ﬁle №5 １９.９９ 3.14", &["file", "no5", "19.99", "3.14"]);
     check("well-known e.g. U.S.A. foo_bar", &["well", "known", "e.g", "u.s.a", "foo_bar"]);

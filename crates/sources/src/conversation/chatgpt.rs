@@ -1,5 +1,5 @@
 //! ChatGPT's export, `conversations.json`: each conversation is a tree of messages, of which the branch that was shown last
-//! is read. Left out: hidden messages, calls of tools and their results.
+//! is read. Left out: hidden messages, calls of tools and their results, marks of citations.
 
 use std::collections::HashSet;
 
@@ -48,11 +48,25 @@ fn branch(conversation: &Record<'_>) -> Result<Vec<Said>, Cause> {
         if !matches!(&*content.text("content_type")?, "text" | "multimodal_text") {
             continue;
         }
-        let text = content.texts("parts")?.join("\n");
+        let text = without_citations(&content.texts("parts")?.join("\n"));
         if !text.trim().is_empty() {
             let time = message.label("create_time")?.map(|time| dates::minute_of(&time));
             said.push(Said { id: (said.len() + 1).to_string(), speaker, text, time });
         }
     }
     Ok(said)
+}
+
+/// A text without the marks of its citations, which name results of tools: `\u{e200}cite\u{e202}turn0search0\u{e201}`.
+fn without_citations(text: &str) -> String {
+    let mut parts = text.split('\u{e200}');
+    let mut shown = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let is_citation = part.starts_with("cite\u{e202}") || part.starts_with("filecite\u{e202}");
+        match part.split_once('\u{e201}') {
+            Some((_, behind)) if is_citation => shown.push_str(behind),
+            _ => shown.extend(["\u{e200}", part]),
+        }
+    }
+    shown
 }

@@ -23,6 +23,10 @@ pub(super) fn sources(path: &str, messages: &[Record<'_>], users: &SlackUsers) -
         for file in files {
             text.extend(["\n[file: ", &file.label("name")?.unwrap_or_default(), "]"]);
         }
+        // What programs report is often in attachments alone; those of a message with words are previews of links.
+        if text.trim().is_empty() && message.raw("attachments").is_some_and(|value| value.starts_with('[')) {
+            text = attached(message, &users)?;
+        }
         if !text.trim().is_empty() {
             let time = message.label("ts")?.map(|time| dates::minute_of(&time));
             let speaker = speaker(message, &users)?;
@@ -36,6 +40,21 @@ pub(super) fn sources(path: &str, messages: &[Record<'_>], users: &SlackUsers) -
     let time = day.or_else(first);
     let session = Session { number: 0, title: channel.clone(), time, said };
     Ok(vec![laid_out(path, Kind::Conversation, channel, vec![session])?])
+}
+
+/// The words of a message's attachments.
+fn attached(message: &Record<'_>, users: &Names) -> Result<String, Cause> {
+    let mut words = String::new();
+    for attachment in message.objects("attachments")? {
+        let texts = [attachment.label("pretext")?, attachment.label("title")?, attachment.label("text")?];
+        let texts = texts.into_iter().flatten().filter(|text| !text.trim().is_empty()).collect::<Vec<_>>();
+        let fallback = if texts.is_empty() { attachment.label("fallback")? } else { None };
+        for text in texts.into_iter().chain(fallback) {
+            words.extend([if words.is_empty() { "" } else { "\n" }, &readable(&text, users)?]);
+            check_text(words.len())?;
+        }
+    }
+    Ok(words)
 }
 
 /// Whether a file's name is that of a day: `2024-05-01`.

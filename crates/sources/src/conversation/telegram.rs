@@ -9,9 +9,18 @@ pub(super) fn sources(path: &str, export: &Record<'_>) -> Result<Vec<Source>, Ca
     if !export.has("chats") {
         return Ok(vec![laid_out(path, Kind::Conversation, export.label("name")?, sessions(export)?)?]);
     }
-    let chats = export.object("chats")?.objects("list")?;
+    let mut chats = export.object("chats")?.objects("list")?;
+    if export.has_object("left_chats") {
+        chats.extend(export.object("left_chats")?.objects("list")?);
+    }
     laid_out_all(path, &chats, |chat| Ok((chat.label("id")?, chat.label("name")?, sessions(chat)?)))
 }
+
+/// Fields of messages that are named in brackets with some of their own fields.
+const NAMED: [(&str, &str, &[&str]); 2] = [
+    ("contact_information", "contact", &["first_name", "last_name", "phone_number"]),
+    ("location_information", "location", &["latitude", "longitude"]),
+];
 
 fn sessions(chat: &Record<'_>) -> Result<Vec<Session>, Cause> {
     let mut ids = Ids::default();
@@ -35,7 +44,7 @@ fn sessions(chat: &Record<'_>) -> Result<Vec<Session>, Cause> {
     Ok(by_day(all)?)
 }
 
-/// The words of a message; a picture, a file or a sticker is named in brackets.
+/// The words of a message; a picture, a file, a sticker, a poll, a contact or a place is named in brackets.
 fn text(message: &Record<'_>) -> Result<String, Cause> {
     let mut text = String::new();
     if let Some(from) = message.label("forwarded_from")? {
@@ -48,6 +57,21 @@ fn text(message: &Record<'_>) -> Result<String, Cause> {
         text.extend(["[", &kind, ": ", &name, "] "]);
     } else if message.has("file") {
         text.extend(["[", &kind, "] "]);
+    }
+    if message.has_object("poll") {
+        let poll = message.object("poll")?;
+        let answers = if poll.has("answers") { poll.objects("answers")? } else { Vec::new() };
+        let words = |answer: &Record<'_>| answer.texts("text").map(|texts| texts.concat());
+        let answers = answers.iter().map(words).collect::<Result<Vec<String>, Cause>>()?;
+        text.extend(["[poll: ", &poll.texts("question")?.concat(), " (", &answers.join(", "), ")] "]);
+    }
+    for (field, name, parts) in NAMED {
+        if message.has_object(field) {
+            let object = message.object(field)?;
+            let words = parts.iter().map(|part| object.label(part)).collect::<Result<Vec<_>, Cause>>()?;
+            let words: Vec<String> = words.into_iter().flatten().filter(|word| !word.is_empty()).collect();
+            text.extend(["[", name, ": ", &words.join(" "), "] "]);
+        }
     }
     if message.has("text") {
         text.push_str(&message.texts("text")?.concat());

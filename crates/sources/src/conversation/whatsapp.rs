@@ -13,8 +13,8 @@ use crate::encoding::Decoded;
 use crate::limit::RECORDS;
 use crate::{Cause, Kind, Limit, Source};
 
-/// Marks of the direction of writing, which WhatsApp puts before names and dates.
-const DIRECTIONS: [char; 4] = ['\u{200e}', '\u{200f}', '\u{feff}', '\u{202a}'];
+/// Marks of the direction of writing, which WhatsApp puts around names, numbers and dates.
+const DIRECTIONS: [char; 7] = ['\u{200e}', '\u{200f}', '\u{feff}', '\u{202a}', '\u{202c}', '\u{2068}', '\u{2069}'];
 
 /// A chat; `None` if the first line is no message, so that the file is another text.
 pub(crate) fn source(path: &str, file: &Decoded) -> Result<Option<Source>, Cause> {
@@ -106,11 +106,16 @@ fn split_time(line: &str) -> Option<(&str, &str)> {
 /// Whether a text is a date and a time: `12/05/2024, 10:02:33 AM`.
 fn is_time(text: &str) -> bool {
     const MAX_BYTES: usize = 64;
+    const MAX_WORD: usize = 3;
     if text.len() > MAX_BYTES {
         return false;
     }
     let Some((date, time)) = text.split_once([',', ' ']) else { return false };
+    // Some languages have a word before the time: `à 10:02`, `klo 10.02`, `下午10:02`.
     let time = time.trim_start();
+    let digits = time.trim_start_matches(char::is_alphabetic);
+    let is_short = time[..time.len() - digits.len()].chars().count() <= MAX_WORD;
+    let time = if is_short { digits.trim_start() } else { time };
     let numbers: Vec<&str> = date.trim_end_matches('.').split(['/', '.', '-']).collect();
     let is_number = |number: &&str| (1..=4).contains(&number.len()) && number.bytes().all(|byte| byte.is_ascii_digit());
     let hours = time.split([':', '.']).next().unwrap_or_default();
@@ -128,7 +133,11 @@ mod tests {
         check("\u{200e}[2024-05-12, 10:02:33 AM] Ann: Hi", Some(("2024-05-12, 10:02:33 AM", "Ann: Hi")));
         check("12.05.24, 10:02 - Ann: Hi - there", Some(("12.05.24, 10:02", "Ann: Hi - there")));
         check("5/12/24, 10:02\u{202f}PM - x", Some(("5/12/24, 10:02\u{202f}PM", "x")));
+        check("12/05/2024 à 10:02 - Ann: Hi", Some(("12/05/2024 à 10:02", "Ann: Hi")));
+        check("12.5.2024 klo 10.02 - Ann: Hi", Some(("12.5.2024 klo 10.02", "Ann: Hi")));
+        check("[2024/5/12 下午10:02:33] Ann: Hi", Some(("2024/5/12 下午10:02:33", "Ann: Hi")));
         check("12.05.24 - a date", None);
+        check("12.05.24 from 10:02 - a visit", None);
         check("[sic] 1 - 2", None);
         // The header of each day repeats its date.
         check(&format!("1.1.{}, 10:02 - Ann: Hi", "1".repeat(64)), None);

@@ -44,7 +44,12 @@ fn a_docx_names_its_parts_and_styles_itself() {
         <w:p><w:pPr><w:numPr><w:numId w:val="0"/></w:numPr></w:pPr><w:r><w:t>keiner</w:t></w:r></w:p>
         <w:p><w:pPr><w:pPrChange><w:pPr><w:pStyle w:val="berschrift1"/></w:pPr></w:pPrChange></w:pPr><w:r><w:t>Te</w:t><w:t>xt</w:t></w:r></w:p>
         <w:p><w:r><mc:AlternateContent><mc:Choice><w:t>einmal</w:t></mc:Choice><mc:Fallback/><mc:Fallback><w:t>zweimal</w:t>
-        </mc:Fallback></mc:AlternateContent><w:noBreakHyphen/><w:t>&#xe4;&unknown;</w:t></w:r></w:p></w:document>"#;
+        </mc:Fallback></mc:AlternateContent><w:noBreakHyphen/><w:t>&#xe4;&unknown;</w:t></w:r></w:p>
+        <w:p><w:r><w:ruby><w:rt><w:r><w:t>かんじ</w:t></w:r></w:rt><w:rubyBase><w:r><w:t>漢字</w:t></w:r></w:rubyBase></w:ruby>
+        </w:r><w:r><w:t>の本</w:t></w:r></w:p>
+        <w:p><w:pPr><w:rPr><w:vertAlign w:val="superscript"/></w:rPr></w:pPr><w:r><w:t>10</w:t></w:r>
+        <w:r><w:rPr><w:vertAlign w:val="superscript"/></w:rPr><w:t>1</w:t></w:r><w:r><w:rPr><w:vertAlign w:val="superscript"/></w:rPr><w:t>2</w:t></w:r>
+        <w:r><w:t xml:space="preserve"> m</w:t></w:r></w:p></w:document>"#;
     let parts = [
         RELATIONS,
         ("word/document2.xml", body),
@@ -55,7 +60,7 @@ fn a_docx_names_its_parts_and_styles_itself() {
         ),
     ];
     let source = read_one("a.docx", &archive(&parts));
-    assert_eq!(source.text, "# Titel\n\n- Punkt\n\nkeiner\n\nText\n\neinmal-ä");
+    assert_eq!(source.text, "# Titel\n\n- Punkt\n\nkeiner\n\nText\n\neinmal-ä\n\n漢字の本\n\n10^12 m");
     assert_eq!(source.title.as_deref(), Some("Titel"));
 }
 

@@ -34,6 +34,17 @@ fn chatgpts_conversations_are_the_branches_that_were_shown() {
 }
 
 #[test]
+fn marks_of_chatgpts_citations_are_left_out() {
+    let said = |words: &str| {
+        let sources = read_bytes("conversations.json", CHATGPT.replace("Yes, é.", words).as_bytes()).unwrap();
+        sources[0].text.rsplit(": ").next().unwrap().to_owned()
+    };
+    assert_eq!(said("Yes\\ue200cite\\ue202turn0search0\\ue202turn0search1\\ue201, é."), "Yes, é.");
+    let other_marks = said("\\ue200filecite\\ue202turn0file0\\ue201Yes \\ue200x\\ue201 \\ue200cite");
+    assert_eq!(other_marks, "Yes \u{e200}x\u{e201} \u{e200}cite");
+}
+
+#[test]
 fn claudes_conversations_have_messages_and_attachments() {
     let json = r#"[{"uuid": "u1", "name": "Lamps", "created_at": "2024-05-01T10:02:33Z", "chat_messages": [
         {"sender": "human", "text": "", "content": [{"type": "text", "text": "Read this."}], "created_at": "2024-05-01T10:02:33Z",
@@ -76,6 +87,22 @@ fn telegrams_chats_have_a_session_for_each_day() {
     assert_eq!(shown(&[source]), [("result.json".to_owned(), Some("Ann"), text)]);
     let all = format!(r#"{{"about": "x", "chats": {{"list": [{TELEGRAM}]}}}}"#);
     assert_eq!(shown(&[read_one("result.json", all.as_bytes())]), [("result.json#7".to_owned(), Some("Ann"), text)]);
+    let left = format!(r#"{{"chats": {{"list": []}}, "left_chats": {{"about": "x", "list": [{TELEGRAM}]}}}}"#);
+    assert_eq!(shown(&[read_one("result.json", left.as_bytes())]), [("result.json#7".to_owned(), Some("Ann"), text)]);
+}
+
+#[test]
+fn telegrams_polls_contacts_and_places_are_named() {
+    let json = r#"{"name": "Ann", "messages": [{"id": 1, "type": "message", "date": "2024-05-01T10:02:33", "from": "Ann", "text": "",
+        "poll": {"question": "Is it out?", "answers": [{"text": "Yes", "voters": 1}, {"text": "No", "voters": 0}]}},
+        {"id": 2, "type": "message", "date": "2024-05-01T10:03:00", "from": "Bo", "text": "",
+        "contact_information": {"first_name": "Cy", "last_name": "", "phone_number": "+41 79"}},
+        {"id": 3, "type": "message", "date": "2024-05-01T10:04:00", "from": "Bo", "text": "here",
+        "location_information": {"latitude": 47.3, "longitude": 8.5}}]}"#;
+    let text = read_one("result.json", json.as_bytes()).text;
+    let expect = "Ann (1, 2024-05-01 10:02:33): [poll: Is it out? (Yes, No)]\n\
+        Bo (2, 2024-05-01 10:03:00): [contact: Cy +41 79]\nBo (3, 2024-05-01 10:04:00): [location: 47.3 8.5] here";
+    assert!(text.ends_with(expect), "{text}");
 }
 
 pub const WHATSAPP: &str = "\u{200e}[12/05/2024, 10:02:33] Ann: \u{200e}Messages and calls are end-to-end encrypted.
@@ -91,10 +118,14 @@ fn whatsapps_chats_have_a_session_for_each_day() {
         Bo B. (2, 2024-05-12 10:03:00): Is the lamp out?\nIt was on Tuesday: at noon.\n\n\
         === SESSION 1 - Dialogue Time(available to answer questions): 2024-05-13 ===\n\n\
         WhatsApp (3, 2024-05-13 09:00:00): Ann left";
-    for name in ["_chat.txt", "WhatsApp Chat with Bo.txt"] {
+    for name in ["_chat.txt", "WhatsApp Chat with Bo.txt", "Czat WhatsApp z Bo.txt"] {
         let source = read_one(name, WHATSAPP.as_bytes());
         assert_eq!((source.text.as_str(), source.kind), (text, Kind::WhatsApp), "{name}");
     }
+    let french = "13/05/2024 à 10:02 - \u{202a}+41 79 000 00 00\u{202c}: Salut\n";
+    let text = "=== SESSION 0 - Dialogue Time(available to answer questions): 2024-05-13 ===\n\n\
+        +41 79 000 00 00 (1, 2024-05-13 à 10:02): Salut";
+    assert_eq!(read_one("Discussion WhatsApp avec Bo.txt", french.as_bytes()).text, text);
     // Only exports have such names, and only messages start with their times.
     assert_eq!(read_one("notes.txt", WHATSAPP.as_bytes()).kind, Kind::Text);
     let notes = read_one("_chat.txt", b"My notes\n12.05.24, 10:02 - Ann: Hi\n");
@@ -110,14 +141,16 @@ fn slacks_days_name_their_channel_and_users() {
     let day = folder.path().join("lamps/2024-05-01.json");
     let messages = r#"[{"type": "message", "user": "U1", "ts": "1714557753.000200", "text": "Ask <@U1> &amp; <@U2>"},
         {"type": "message", "user": "U2", "user_profile": {"real_name": "", "display_name": "bo"}, "ts": "1714557800.1", "text": "", "files": [{"name": "a.pdf"}]},
-        {"type": "message", "subtype": "bot_message", "username": "ci", "ts": "1714557900.1", "text": "Done"}]"#;
+        {"type": "message", "subtype": "bot_message", "username": "ci", "ts": "1714557900.1", "text": "Done", "attachments": [{"text": "x"}]},
+        {"type": "message", "subtype": "bot_message", "username": "ci", "ts": "1714557900.2", "text": "",
+         "attachments": [{"fallback": "All", "title": "Build 7", "text": "It &lt; was out"}, {"fallback": "Red"}]}]"#;
     fs::write(&day, messages).unwrap();
     let slack_users = SlackUsers::below(&[folder.path().to_owned()]);
     let sources = read(&day, &ReadOptions { slack_users, ..ReadOptions::default() }).unwrap();
     crate::check_spans(&sources[0]);
     let text = "=== SESSION 0 - Dialogue Time(available to answer questions): 2024-05-01 ===\n\n\
         Ann A. (1, 2024-05-01 10:02 UTC): Ask @Ann A. & @U2\nbo (2, 2024-05-01 10:03 UTC): \n[file: a.pdf]\n\
-        ci (3, 2024-05-01 10:05 UTC): Done";
+        ci (3, 2024-05-01 10:05 UTC): Done\nci (4, 2024-05-01 10:05 UTC): Build 7\nIt < was out\nRed";
     assert_eq!(shown(&sources), [("2024-05-01.json".to_owned(), Some("lamps"), text)]);
 }
 

@@ -20,6 +20,9 @@ fn text_and_markdown_keep_every_byte() {
     check("a.md", "\u{feff}# The title #\r\ntext", Some("The title"));
     check("a.md", "#hashtag\n\n## Second level\n# First", Some("Second level"));
     check("a.md", "####### seven\n#\nplain", None);
+    check("a.md", "---\n# a comment\ntags: x\n---\n```sh\n# install\n```\n# The title", Some("The title"));
+    check("a.md", "---\n\n# After a rule", Some("After a rule"));
+    check("a.md", "~~~~ `x`\n~~~\n# code\n~~~~\n``` is ```\n# Text", Some("Text"));
 }
 
 #[test]

@@ -17,6 +17,7 @@ fn inline_elements_join_and_blocks_separate() {
     check("<pre>\n  if x:\n    y\n</pre>after", "  if x:\n    y\n\n\nafter");
     check("a<p>\u{200b} \u{ad}</p>\u{200b}b", "a\n\nb");
     check("日本<b>語</b>", "日本語");
+    check("10<sup>−6</sup> m<sup>2</sup>, out<sup><a>12</a></sup>, 1<sup>st</sup>", "10^−6 m^2, out^12, 1st");
 }
 
 #[test]
@@ -24,6 +25,7 @@ fn lists_keep_their_marks() {
     check("<ul><li>a<li>b<ol start=3><li>c<li>d</ol><li></ul>e", "- a\n- b\n  3. c\n  4. d\n\ne");
     check("<ul><li><p>a</p><li><ul><li>b</ul></ul>", "- a\n\n  - b");
     check("<li>stray", "- stray");
+    check("<ol><li>a<li value=7>b<li>c</ol>", "1. a\n7. b\n8. c");
 }
 
 #[test]
@@ -41,6 +43,17 @@ fn elements_that_browsers_do_not_show_are_left_out() {
         "shown",
     );
     check("<noscript>plain</noscript> <img alt='a dog' src='data:...'> <!-- c -->", "plain a dog");
+}
+
+#[test]
+fn what_a_page_has_in_several_forms_is_read_once() {
+    check("<ruby>漢字<rp>(</rp><rt>かんじ</rt><rp>)</rp></ruby>の本", "漢字の本");
+    let formula = "<math><semantics><mfrac><mn>1</mn><mn>2</mn></mfrac>\
+        <annotation encoding='application/x-tex'>\\frac{1}{2}</annotation></semantics></math>";
+    check(&format!("a {formula}<span aria-hidden='true'>12</span> b"), "a \\frac{1}{2} b");
+    check(&format!("a {formula}<img aria-hidden='true' alt='12'> b"), "a \\frac{1}{2} b");
+    check("<math><semantics><mi>x</mi><annotation encoding='StarMath'>y</annotation></semantics></math>", "x");
+    check("<div aria-hidden='true'>behind a dialogue</div>", "behind a dialogue");
 }
 
 #[test]

@@ -73,6 +73,28 @@ fn an_email_of_html_alone_is_converted() {
 }
 
 #[test]
+fn the_html_of_an_email_is_read_where_its_plain_text_is_blank() {
+    let mail = |plain: &str| {
+        format!(
+            "Subject: x\nContent-Type: multipart/alternative; boundary=b\n\n--b\nContent-Type: text/plain\n\n{plain}\n\
+             --b\nContent-Type: text/html\n\n<p>The lamp\n--b--\n"
+        )
+    };
+    assert_eq!(read_one("a.eml", mail(" \n").as_bytes()).text, "# x\n\nThe lamp");
+    assert_eq!(read_one("a.eml", mail("Words.").as_bytes()).text, "# x\n\nWords.");
+}
+
+#[test]
+fn an_email_without_a_character_set_is_read_in_the_encoding_of_its_letters() {
+    let check = |mail: &[u8], expect: &str| assert_eq!(read_one("a.eml", mail).text, expect);
+    check(b"Subject: x\n\nSch\xf6ne Gr\xfc\xdfe \x96 5 \x80", "# x\n\nSchöne Grüße – 5 €");
+    let page = b"Subject: x\nContent-Type: text/html\n\n<meta charset=macintosh><p>caf\x8e";
+    check(page, "# x\n\ncafé");
+    let declared = b"Subject: x\nContent-Type: text/plain; charset=utf-8\n\ncaf\xe9";
+    check(declared, "# x\n\ncaf\u{fffd}");
+}
+
+#[test]
 fn a_mailbox_gives_a_section_for_each_message() {
     let mbox = "From ann@x Wed May  1 10:02:00 2024\nFrom: Ann\nSubject: One\n\n>From here it was dark.\n\n\
         From bo@x Wed May  1 10:03:00 2024\nFrom: Bo\nSubject: Two\n\nYes.\n";

@@ -23,6 +23,19 @@ fn an_rtf_gives_paragraphs_lists_tables_and_notes() {
 }
 
 #[test]
+fn rows_are_defined_before_or_after_their_cells() {
+    let rtf = r"{\rtf1 \trowd\cellx1\cellx2\pard\intbl a\cell b\cell\row\pard\plain\intbl c\cell d\cell
+\pard\intbl{\trowd\cellx1\cellx2\row}\pard End\column Next\par}";
+    assert_eq!(read_one("a.rtf", rtf.as_bytes()).text, "a | b\nc | d\nEnd\n\nNext");
+}
+
+#[test]
+fn footnotes_of_libreoffice_are_read() {
+    let rtf = r"{\rtf1 The lamp{\super \chftn{\*\footnote\chftn\pard\plain By his watch.}} was out.}";
+    assert_eq!(read_one("a.rtf", rtf.as_bytes()).text, "The lamp [note: By his watch.] was out.");
+}
+
+#[test]
 fn damaged_rtf_says_why() {
     let check =
         |rtf: &str, expect: &str| assert_eq!(complaint("a.rtf", rtf.as_bytes()), format!("damaged RTF: {expect}"));

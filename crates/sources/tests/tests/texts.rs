@@ -59,6 +59,20 @@ fn text_in_another_encoding_is_decoded_and_its_encoding_reported() {
 }
 
 #[test]
+fn a_page_is_read_in_the_encoding_that_it_declares() {
+    let check = |html: &[u8], text: &str, encoding: Option<&str>| {
+        let page = read_one("a.html", html);
+        assert_eq!((page.text.as_str(), page.encoding), (text, encoding));
+    };
+    check(b"<meta charset='macintosh'><p>caf\x8e", "café", Some("macintosh"));
+    check(b"<META content=\"text/html; charset=macintosh\"><p>caf\x8e", "café", Some("macintosh"));
+    // A wrong declaration is ignored.
+    check("<meta charset=macintosh><p>café".as_bytes(), "café", None);
+    let german = b"<meta charset=utf-8><p>Gr\xfc\xdfe aus K\xf6ln, bis sp\xe4ter";
+    check(german, "Grüße aus Köln, bis später", Some("windows-1252"));
+}
+
+#[test]
 fn bytes_that_are_no_text_in_any_encoding_are_refused() {
     assert_eq!(complaint("a.txt", b"a\xff\x01\x02"), "the text is not valid UTF-8 at byte 1; save it as UTF-8");
     assert_eq!(complaint("a.txt", b"caf\xe9\0"), "binary data, not text: byte 4 is NUL");
@@ -122,6 +136,23 @@ fn a_notebook_gives_its_cells_and_their_output() {
         Output:\n```\n2\n```\n\nOutput:\n```\nKeyError: 'x'\n```\n\nraw";
     assert_eq!(source.text, expect);
     assert_eq!((source.kind, source.title.as_deref()), (Kind::Notebook, Some("The lamp")));
+}
+
+#[test]
+fn a_comment_in_code_is_no_title() {
+    let notebook = r##"{"cells": [{"cell_type": "code", "source": "# load\nload()"}, {"cell_type": "markdown", "source": "# The lamp"}]}"##;
+    for mark in ["", "\u{feff}"] {
+        let source = read_one("a.ipynb", format!("{mark}{notebook}").as_bytes());
+        assert_eq!(source.title.as_deref(), Some("The lamp"));
+    }
+}
+
+#[test]
+fn markdown_that_a_cell_shows_is_read() {
+    let notebook = r#"{"cells": [{"cell_type": "code", "source": "show()", "outputs": [{"output_type": "display_data", "data":
+        {"text/markdown": ["**It** ", "was out."], "text/plain": ["<IPython.core.display.Markdown object>"]}}]}]}"#;
+    let expect = "```\nshow()\n```\n\nOutput:\n```\n**It** was out.\n```";
+    assert_eq!(read_one("a.ipynb", notebook.as_bytes()).text, expect);
 }
 
 #[test]
