@@ -58,10 +58,12 @@ function table(title, rows) {
     return line;
   }));
   head.append(...columns.map((column) => {
-    const cell = el("th", { className: cells.some((row) => typeof row.get(column) === "number") ? "number" : "" });
+    const cell = el("th", { scope: "col", className: cells.some((row) => typeof row.get(column) === "number") ? "number" : "" });
     const sort = el("button", { type: "button", className: "link", title: "Sort" }, column.replaceAll("_", " "));
     sort.onclick = () => {
       const order = sort.dataset.order = sort.dataset.order === "down" ? "up" : "down";
+      head.querySelector("[aria-sort]")?.removeAttribute("aria-sort");
+      cell.setAttribute("aria-sort", order === "down" ? "descending" : "ascending");
       const key = (row) => row.get(column) ?? -Infinity;
       cells.sort((a, b) => (key(a) < key(b) ? -1 : key(a) > key(b) ? 1 : 0) * (order === "down" ? -1 : 1));
       fill();

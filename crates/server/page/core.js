@@ -7,6 +7,9 @@ export const chosen = { corpus: null, title: "" };
 
 export const path = (rest, corpus = chosen.corpus) => `/v1/corpora/${encodeURIComponent(corpus)}${rest}`;
 
+/** The error of a stream that ends before its last event. */
+export const BROKEN = "The connection to the server ended too early.";
+
 /** An element; attributes beginning with `on` are handlers, other functions and objects are properties. */
 export function el(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
@@ -101,15 +104,15 @@ export async function send(method, path, body, signal) {
     if (sessionStorage.getItem("key") === key) await askForKey(Boolean(key));
     return send(method, path, body, signal);
   }
-  if (!response.ok) throw problem(await response.json().catch(() => null), `${response.status} ${response.statusText}`);
+  if (!response.ok) throw problem(await response.json().catch(() => null), `${response.status} ${response.statusText}`, response.status);
   return response;
 }
 
 /** The error of a response, as a sentence, with what to do about it. */
-export function problem(body, otherwise) {
+export function problem(body, otherwise, status) {
   const { message = otherwise, hint, code } = body?.error ?? {};
   const sentence = message.charAt(0).toUpperCase() + message.slice(1);
-  return Object.assign(new Error(hint ? `${sentence}. Hint: ${hint}` : sentence), { code });
+  return Object.assign(new Error(hint ? `${sentence}. Hint: ${hint}` : sentence), { code, status });
 }
 
 export const get = async (path) => (await send("GET", path)).json();
@@ -120,6 +123,8 @@ function askForKey(wrong) {
   $("key-wrong").hidden = !wrong;
   asked ??= new Promise((done) => {
     $("key-dialog").showModal();
+    // Browsers close a dialog at the second Escape in any case; without a key the page cannot continue.
+    $("key-dialog").onclose = () => { if (asked) $("key-dialog").showModal(); };
     $("key-dialog").oncancel = (event) => event.preventDefault();
     $("key-form").onsubmit = () => {
       sessionStorage.setItem("key", $("key").value.trim());
@@ -135,19 +140,43 @@ function askForKey(wrong) {
 export async function* events(response) {
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
-  for (;;) {
-    const { value, done } = await reader.read();
-    if (done) return;
-    rest += value;
-    const blocks = rest.split("\n\n");
-    rest = blocks.pop();
-    for (const block of blocks) {
-      const name = /^event: (.*)$/m.exec(block)?.[1] || "";
-      const data = /^data: (.*)$/m.exec(block)?.[1];
-      if (data) yield [name, JSON.parse(data)];
+  try {
+    for (;;) {
+      const { value, done } = await reader.read().catch((error) => {
+        throw error.name === "AbortError" ? error : new Error(BROKEN);
+      });
+      if (done) return;
+      rest += value;
+      const blocks = rest.split("\n\n");
+      rest = blocks.pop();
+      for (const block of blocks) {
+        const name = /^event: (.*)$/m.exec(block)?.[1] || "";
+        const data = /^data: (.*)$/m.exec(block)?.[1];
+        if (data) yield [name, JSON.parse(data)];
+      }
     }
+  } finally {
+    // A loop that is left early frees the connection.
+    reader.cancel().catch(() => {});
   }
 }
+
+/**
+ * Replaces the items of a list. The keyboard stays on the same control of the same item (`data-key`), or of the item that takes its
+ * place; in an empty list it goes to `otherwise`.
+ */
+export function relist(list, items, otherwise) {
+  const before = [...list.children];
+  const row = before.findIndex((item) => item.contains(document.activeElement));
+  const control = row < 0 ? -1 : controlsOf(before[row]).indexOf(document.activeElement);
+  list.replaceChildren(...items);
+  if (row < 0) return;
+  const same = items.find((item) => item.dataset.key === before[row].dataset.key) ?? items[Math.min(row, items.length - 1)];
+  const controls = same ? controlsOf(same) : [];
+  (controls[control] ?? controls[0] ?? otherwise).focus();
+}
+
+const controlsOf = (item) => [...item.querySelectorAll("a, button")];
 
 /** Asks in a dialog; true if the action is confirmed. */
 export function confirmed(title, text, action) {

@@ -57,4 +57,4 @@ async function main() {
   document.getElementById("routes").append(...sections.values());
 }
 
-main();
+main().catch((error) => { document.getElementById("about").textContent = `The description cannot be shown: ${error.message}`; });

@@ -1,6 +1,6 @@
 // Documents: dropping them, the jobs that read them, and their list.
 
-import { $, brief, button, chosen, confirmed, counted, el, events, get, lasting, path, say, send, tell, tellDone } from "./core.js";
+import { $, brief, button, chosen, confirmed, counted, el, events, get, lasting, path, relist, say, send, tell, tellDone } from "./core.js";
 import { openDocument } from "./source.js";
 
 const MAX_TITLE = 80;
@@ -12,9 +12,18 @@ const BATCH_BYTES = 64 << 20;
 /** Documents that are listed at once. */
 const SHOWN = 200;
 
+/** Milliseconds until a job whose connection was lost is followed again. */
+const RECONNECT_MS = 2000;
+
 let documents = [];
 let listed = SHOWN;
 const jobs = new Map();
+
+/**
+ * The jobs of the corpus are followed one after the other, as the server runs them: a browser has six connections to a server, and
+ * each job that is followed takes one.
+ */
+let following = { queue: Promise.resolve(), left: new AbortController() };
 
 /** Told when the documents of the corpus have changed. */
 let changed = () => {};
@@ -106,7 +115,7 @@ export async function upload(files, corpus) {
     for (const { file, name } of batch) form.append("file", file, name);
     try {
       const job = await (await send("POST", path("/documents", corpus), form)).json();
-      if (chosen.corpus === corpus) tell(follow)(job);
+      if (chosen.corpus === corpus) follow(job);
     } catch (error) {
       if (chosen.corpus === corpus) refused(batch, error.message);
       else say(`${counted(batch.length, "file")} could not be added to another corpus. ${error.message}`);
@@ -115,10 +124,10 @@ export async function upload(files, corpus) {
   $("sending").textContent = "";
 }
 
-// Files that the server did not take at all.
+// Files that the server did not take at all; it knows no job of them.
 function refused(batch, reason) {
   const id = `refused-${Date.now()}-${Math.random()}`;
-  const state = { id, status: "failed", files: [], added: [], unread: batch.map(({ name }) => ({ name, reason })), error: reason };
+  const state = { id, batch, status: "failed", files: [], added: [], unread: batch.map(({ name }) => ({ name, reason })), error: reason };
   drawJob(listJob(state));
 }
 
@@ -132,36 +141,74 @@ function listJob(state) {
 
 /** Shows the jobs of the corpus. */
 export async function showJobs() {
+  following.left.abort();
+  following = { queue: Promise.resolve(), left: new AbortController() };
   jobs.clear();
   $("jobs").replaceChildren();
   drawStrip();
   const corpus = chosen.corpus;
   const found = await get("/v1/jobs");
-  for (const job of found.jobs) {
-    if (job.corpus === corpus && corpus === chosen.corpus && (job.status !== "done" || job.unread.length)) tell(follow)(job);
+  if (corpus !== chosen.corpus) return;
+  for (const job of found.jobs.filter((job) => job.corpus === corpus)) {
+    if (isOn(job)) follow(job);
+    else if (job.status !== "done" || job.unread.length) drawJob(listJob(job));
   }
 }
 
 // Displays a job until it has ended.
-async function follow(state) {
-  const corpus = state.corpus;
+function follow(state) {
   const job = listJob(state);
+  const { signal } = following.left;
   drawJob(job);
+  following.queue = following.queue.then(() => watch(job, signal)).catch((error) => { if (!signal.aborted) say(error.message); });
+}
+
+// Redraws a job with each event until it has ended. A server that starts again resumes its jobs, so a lost connection is made again.
+async function watch(job, signal) {
+  const { id } = job.state;
   let read = 0;
-  for await (const [, next] of events(await send("GET", `/v1/jobs/${state.id}/events`))) {
-    if (chosen.corpus !== corpus || jobs.get(state.id) !== job) return;
-    job.state = next;
-    estimate(job);
-    drawJob(job);
-    if (next.added.length > read) {
-      read = next.added.length;
-      await showDocuments();
+  let quietUntil = 0;
+  while (jobs.get(id) === job && isOn(job.state)) {
+    try {
+      for await (const [, next] of events(await send("GET", `/v1/jobs/${id}/events`, undefined, signal))) {
+        if (jobs.get(id) !== job) return;
+        job.isLost = false;
+        job.state = next;
+        estimate(job);
+        drawJob(job);
+        const begun = performance.now();
+        if (next.added.length <= read || begun < quietUntil) continue;
+        read = next.added.length;
+        await showDocuments();
+        // The longer the list of documents, the more rarely it is fetched.
+        quietUntil = performance.now() + 20 * (performance.now() - begun);
+      }
+    } catch (error) {
+      if (signal.aborted) return;
+      // The job has ended, or was deleted by another program.
+      if (error.status === 404) dismiss(job);
     }
+    if (jobs.get(id) !== job || !isOn(job.state)) break;
+    job.isLost = true;
+    drawJob(job);
+    await new Promise((done) => setTimeout(done, RECONNECT_MS));
   }
-  if (chosen.corpus !== corpus) return;
+  if (signal.aborted) return;
   await showDocuments();
   changed();
-  if (job.state.status === "done" && !job.state.unread.length) dismiss(job);
+  if (jobs.get(id) === job && job.state.status === "done" && !job.state.unread.length) dismiss(job);
+}
+
+// Cancels a job once: the server deletes one that has ended.
+async function cancel(job) {
+  if (job.isCancelled) return;
+  job.isCancelled = true;
+  try {
+    job.state = await (await send("DELETE", `/v1/jobs/${job.state.id}`)).json();
+    drawJob(job);
+  } finally {
+    job.isCancelled = false;
+  }
 }
 
 // Seconds left, from the pace since the step began.
@@ -201,7 +248,7 @@ function drawJob(job) {
   const { state, view } = job;
   const on = isOn(state);
   const action = document.activeElement?.closest(".job") === view ? document.activeElement.textContent : null;
-  const words = headline(state, job.left);
+  const words = job.isLost ? "The server does not answer; trying again" : headline(state, job.left);
   const { progress } = state;
   const gone = el("progress", { "aria-label": words, max: progress?.of, value: undefined });
   if (progress) gone.value = progress.done;
@@ -217,17 +264,21 @@ function drawJob(job) {
     const status = reason ?? (read.has(name) ? counted(read.get(name).pages, "page") : on ? "waiting" : "not read");
     return el("li", { className: reason ? "bad" : "" }, el("span", { className: "file" }, name), el("span", { className: "small" }, status));
   });
-  const retry = !on && state.status !== "done" && !state.id.startsWith("refused-") && state.unread.length < Math.max(names.length, 1);
+  const retry = state.batch || (!on && state.status !== "done" && state.unread.length < Math.max(names.length, 1));
   view.replaceChildren(
     el("div", { className: "row" }, el("strong", {}, words),
-      on ? button("Cancel", tell(() => send("DELETE", `/v1/jobs/${state.id}`)), { "aria-label": `Cancel: ${words}` }) : "",
+      on ? button("Cancel", tell(() => cancel(job)), { "aria-label": `Cancel: ${words}` }) : "",
       retry ? button("Try again", tell(async () => {
+        if (state.batch) {
+          dismiss(job);
+          return upload(state.batch, chosen.corpus);
+        }
         const again = await (await send("POST", `/v1/jobs/${state.id}/resume`)).json();
         dismiss(job);
-        await follow(again);
+        follow(again);
       }), { "aria-label": `Try again: ${words}` }) : "",
       on ? "" : button("Dismiss", tell(async () => {
-        if (!state.id.startsWith("refused-")) await send("DELETE", `/v1/jobs/${state.id}`);
+        if (!state.batch) await send("DELETE", `/v1/jobs/${state.id}`);
         dismiss(job);
       }), { "aria-label": `Dismiss: ${words}` })),
     on ? gone : "",
@@ -257,18 +308,30 @@ export async function showDocuments() {
   drawDocuments();
 }
 
+/** Forgets the documents of the corpus that was shown before. */
+export function forgetDocuments() {
+  documents = [];
+  listed = SHOWN;
+  $("documents-find").value = "";
+  $("count").textContent = "";
+  drawDocuments();
+}
+
 export const documentCount = () => documents.length;
 
+// One collator for all comparisons: localeCompare makes one for each, which takes seconds for 10,000 names.
+const { compare } = new Intl.Collator(undefined, { numeric: true });
+
 const ORDERS = {
-  name: (a, b) => a.name.localeCompare(b.name, undefined, { numeric: true }),
-  latest: (a, b) => b.created - a.created || a.name.localeCompare(b.name),
+  name: (a, b) => compare(a.name, b.name),
+  latest: (a, b) => b.created - a.created || compare(a.name, b.name),
   longest: (a, b) => b.pages - a.pages,
 };
 
 function drawDocuments() {
   const wanted = $("documents-find").value.trim().toLowerCase();
   const matching = documents.filter(({ name, title }) => `${name}\n${title}`.toLowerCase().includes(wanted)).sort(ORDERS[$("documents-order").value]);
-  $("documents").replaceChildren(...matching.slice(0, listed).map(line));
+  relist($("documents"), matching.slice(0, listed).map(line), $("add-files"));
   $("documents-tools").hidden = documents.length < 2;
   $("documents-found").textContent = wanted ? `${matching.length} of ${counted(documents.length, "document")}` : "";
   $("documents-more").hidden = matching.length <= listed;
@@ -288,12 +351,17 @@ function line(entry) {
     await showDocuments();
     changed();
   }), { className: "quiet", "aria-label": `Delete ${entry.name}` });
-  return el("li", {}, open, remove);
+  return el("li", { "data-key": entry.id }, open, remove);
 }
 
 export function readyFiles(onchange) {
   changed = onchange;
   $("documents-find").oninput = () => { listed = SHOWN; drawDocuments(); };
   $("documents-order").onchange = drawDocuments;
-  $("documents-more").onclick = () => { listed = Infinity; drawDocuments(); };
+  $("documents-more").onclick = () => {
+    const next = listed;
+    listed = Infinity;
+    drawDocuments();
+    $("documents").children[next]?.firstChild.focus();
+  };
 }

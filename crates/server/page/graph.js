@@ -7,6 +7,9 @@ const SHORT = 28;
 const NAMED = 40;
 const LISTED = 100;
 
+/** Nodes of a picture: those with the most relations. */
+const MOST_NODES = 3000;
+
 /** The relations of a node with at most this number of them are named in the picture. */
 const RELATIONS_NAMED = 12;
 const STEPS = 150;
@@ -16,6 +19,8 @@ const HUES = [215, 150, 30, 280, 350, 95, 185, 255, 55, 320];
 
 /** Forms of nodes: communities beyond the first ten have their hues again in the next form; beyond 40 they have neither. */
 const FORMS = ["circle", "square", "diamond", "triangle"];
+
+const BY_MEMCOT = "It is built by memlocal ask with --method memcot --memcot-store lightrag.";
 
 let graph = null;
 let view = { x: 0, y: 0, scale: 1 };
@@ -87,14 +92,16 @@ export function forgetGraph() {
 }
 
 async function load() {
-  const query = new URLSearchParams({ graph: $("graph-kind").value });
+  const kind = $("graph-kind").value;
+  const query = new URLSearchParams({ graph: kind, limit: MOST_NODES });
   const question = $("graph-question").value.trim();
   if (question) query.set("question", question);
   const found = await get(path(`/graph?${query}`));
   const read = found.read < found.of ? `; ${found.read} of ${counted(found.of, "passage")} have been processed` : "";
+  const rest = found.all_nodes > found.nodes.length ? ` with the most relations (of ${found.all_nodes.toLocaleString("en")})` : "";
   $("graph-size").textContent = found.nodes.length
-    ? `${counted(found.nodes.length, "node")}, ${counted(found.edges.length, "relation")}${read}`
-    : `This graph does not exist yet${read}. Ask a question with the method ${$("graph-kind").value} (Advanced) to build it.`;
+    ? `${counted(found.nodes.length, "node")}${rest}, ${counted(found.edges.length, "relation")}${read}`
+    : `This graph does not exist yet${read}. ${kind === "lightrag" ? BY_MEMCOT : `Ask a question with the method ${kind} (Advanced) to build it.`}`;
   $("graph-size").className = found.nodes.length ? "small" : "lead";
   $("graph-area").hidden = !found.nodes.length;
   if (!found.nodes.length) return;
@@ -286,7 +293,7 @@ function draw() {
   pen.globalAlpha = 1;
   pen.textAlign = "center";
   const boxes = [];
-  const names = [selected, ...(near ? selected.near : []), ...graph.nodes].filter((node, index, all) => node && all.indexOf(node) === index).filter(isBright);
+  const names = [...new Set([...(near ?? []), ...graph.nodes])].filter(isBright);
   let count = 0;
   for (const node of names) {
     const [x, y] = at(node);

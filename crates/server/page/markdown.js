@@ -89,7 +89,7 @@ function table(out, lines, number, paint) {
     let from = start;
     for (const cell of line.slice(start).replace(/\|\s*$/, "").split("|")) {
       const lead = cell.length - cell.trimStart().length;
-      cells.append(spans(el(tag), cell.trimEnd(), lead, at + from, paint));
+      cells.append(spans(el(tag, { scope: tag === "th" && "col" }), cell.trimEnd(), lead, at + from, paint));
       from += cell.length + 1;
     }
     return cells;

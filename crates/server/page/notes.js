@@ -1,6 +1,6 @@
 // Notes about a corpus: what the reader writes, and saved answers.
 
-import { $, button, chosen, confirmed, el, get, path, save, send, tell, tellDone } from "./core.js";
+import { $, button, chosen, confirmed, el, get, path, relist, save, send, tell, tellDone } from "./core.js";
 import { asText, shown } from "./answer.js";
 import { upload } from "./files.js";
 import { markdown } from "./markdown.js";
@@ -14,7 +14,7 @@ export async function showNotes() {
   const found = await get(path("/notes"));
   if (chosen.corpus !== corpus) return;
   notes = found.notes;
-  $("notes").replaceChildren(...notes.map(card));
+  relist($("notes"), notes.map(card), $("note-new"));
   $("notes-none").hidden = notes.length > 0;
   $("notes-export").hidden = !notes.length;
 }
@@ -39,7 +39,7 @@ function card(note) {
   }
   const day = new Date(updated).toLocaleDateString(undefined, { dateStyle: "medium" });
   const named = (action) => ({ className: "quiet", "aria-label": `${action}: ${title}` });
-  return el("li", { className: "note-card" }, ...parts, el("p", { className: "about small" }, saved ? `Saved answer · ${day}` : day),
+  return el("li", { className: "note-card", "data-key": id }, ...parts, el("p", { className: "about small" }, saved ? `Saved answer · ${day}` : day),
     el("div", { className: "tools" },
       button("Edit", tell(() => edit(note)), named("Edit")),
       button("Add to sources", tell(() => addToSources(note)), named("Add to sources")),

@@ -3,14 +3,14 @@
 // Addresses: #/new, #/c/CORPUS/ask/THREAD, #/c/CORPUS/sources/DOCUMENT/START-END, #/c/CORPUS/notes,
 // #/c/CORPUS/graph, #/operations.
 
-import { $, brief, chosen, confirmed, counted, el, entered, get, path, send, tell, tellDone } from "./core.js";
-import { filesOf, filesOfField, readyFiles, showDocuments, showJobs, titleOf, upload } from "./files.js";
+import { $, brief, chosen, confirmed, counted, el, entered, get, path, relist, send, tell, tellDone } from "./core.js";
+import { filesOf, filesOfField, forgetDocuments, readyFiles, showDocuments, showJobs, titleOf, upload } from "./files.js";
 import { forgetGraph, openGraph, readyGraph } from "./graph.js";
 import { hideOperations, readyOperations, showOperations } from "./engine.js";
 import { readyNotes, showNotes } from "./notes.js";
 import { closeSource, openDocument, readyReader } from "./source.js";
 import { showSuggestions } from "./suggest.js";
-import { ask, currentThread, readyTalk, showThread, showThreads } from "./talk.js";
+import { ask, currentThread, readyTalk, refreshThread, showThread, showThreads } from "./talk.js";
 
 /** A list of corpora this long gets a search box. */
 const MANY = 10;
@@ -45,12 +45,18 @@ async function listCorpora() {
 function drawCorpora() {
   const wanted = $("corpora-find").value.trim().toLowerCase();
   $("corpora-find").hidden = corpora.length < MANY;
-  $("corpora").replaceChildren(...corpora.filter(({ title }) => title.toLowerCase().includes(wanted)).map(({ name, title, documents, error }) => el("li", {},
+  const found = corpora.filter(({ title }) => title.toLowerCase().includes(wanted));
+  relist($("corpora"), found.map(({ name, title, documents, error }) => el("li", { "data-key": name },
     el("a", { href: `#/c/${encodeURIComponent(name)}/ask`, title: error, "aria-current": name === chosen.corpus ? "page" : undefined },
-      el("span", { className: "title" }, title), el("span", { className: "small" }, error ? "damaged" : counted(documents, "document"))))));
+      el("span", { className: "title" }, title), el("span", { className: "small" }, error ? "damaged" : counted(documents, "document"))))), $("new-link"));
 }
 
-const address = () => location.hash.replace(/^#\/?/, "").split("/").map(decodeURIComponent);
+// A part of an address that is not encoded is taken as it is.
+function decoded(part) {
+  try { return decodeURIComponent(part); } catch { return part; }
+}
+
+const address = () => location.hash.replace(/^#\/?/, "").split("/").map(decoded);
 
 // How often the user or the page has gone to an address.
 let visits = 0;
@@ -64,12 +70,15 @@ async function go() {
     show("operations");
     await showOperations();
   } else if (first === "c" && corpora.some(({ name }) => name === corpus)) {
-    await choose(corpus);
+    let failed = null;
+    await choose(corpus).catch((error) => { failed = error; });
     // The user may have opened another view or asked while lists were loaded.
     const [, sameCorpus, sameView = "ask", ...rest] = address();
     if (sameCorpus !== corpus || sameView !== view) return;
     const known = OF_CORPUS.includes(view) ? view : "ask";
     show(known);
+    // A damaged corpus is shown too, so that it can be deleted.
+    if (failed) throw failed;
     if (known === "ask" && (rest[0] ?? null) !== currentThread()) await showThread(rest[0]);
     if (known === "ask") tell(showSuggestions)();
     if (known === "notes") await showNotes();
@@ -105,6 +114,7 @@ async function choose(name) {
   $("strip-link").href = $("sources-tab").href;
   drawCorpora();
   forgetGraph();
+  forgetDocuments();
   await showThread(null);
   // Documents are listed after the jobs: a job that is no longer listed has its documents in the list.
   const lists = [async () => { await showJobs(); await showDocuments(); }, showThreads];
@@ -162,6 +172,8 @@ function readyDrop() {
 }
 
 function toggleMenu(open) {
+  // A menu that is closed by one of its links gives the keyboard to the view.
+  if (!open && document.body.classList.contains("menu") && $("side").contains(document.activeElement)) $("main").focus();
   document.body.classList.toggle("menu", open);
   $("menu").setAttribute("aria-expanded", String(open));
 }
@@ -226,7 +238,10 @@ readyGraph();
 readyOperations();
 readyFiles(() => {
   tell(listCorpora)();
-  tell(showSuggestions)();
+  tell(async () => {
+    await refreshThread();
+    await showSuggestions();
+  })();
 });
 readyNotes();
 
@@ -238,4 +253,6 @@ tell(async () => {
   const last = corpora.find(({ name }) => name === localStorage.getItem("corpus")) ?? corpora[0];
   if (!location.hash && last) location.replace(`#/c/${encodeURIComponent(last.name)}/ask`);
   else await go();
+  // Another tab or program may have changed the list.
+  document.addEventListener("visibilitychange", () => { if (!document.hidden) Promise.all([listCorpora(), showDocuments()]).catch(() => {}); });
 })();

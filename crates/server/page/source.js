@@ -35,8 +35,11 @@ export function closeSource() {
   $("source").hidden = true;
   document.body.classList.remove("reading");
   now = null;
-  (opener?.isConnected ? opener : $("question")).focus();
+  [opener, $("question"), $("main")].find((at) => at?.isConnected && at.checkVisibility()).focus();
 }
+
+// In a narrow window the reader is in front of the page.
+const isInFront = () => !$("source").hidden && getComputedStyle($("source")).position === "fixed";
 
 async function show(id, start, end) {
   if (now?.id !== id || now.corpus !== chosen.corpus) {
@@ -51,7 +54,9 @@ async function show(id, start, end) {
   $("source-find").value = "";
   $("source").hidden = false;
   document.body.classList.add("reading");
-  const places = start === undefined ? [] : [{ from: now.units[start], to: now.units[end] }];
+  // An address may name a place that the document does not have.
+  const [from, to] = [now.units[start], now.units[end]];
+  const places = from < to ? [{ from, to }] : [];
   draw(places);
   const first = $("source-text").querySelector("mark");
   if (first) {
@@ -149,6 +154,10 @@ function find() {
 }
 
 export function readyReader() {
+  // The keyboard does not leave the reader for what it covers.
+  document.addEventListener("focusin", ({ target }) => {
+    if (isInFront() && !$("source").contains(target) && !target.closest("dialog")) $("source-close").focus();
+  });
   $("source-close").onclick = closeSource;
   $("source-find").oninput = find;
   $("source-find").onkeydown = (event) => {

@@ -34,5 +34,5 @@ function draw(questions) {
   $("suggestions").replaceChildren(...questions.map(({ question }) => el("li", {}, button(question, () => {
     $("question").value = question;
     $("ask").requestSubmit();
-  }))));
+  }, { dir: "auto" }))));
 }

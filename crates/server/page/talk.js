@@ -1,6 +1,6 @@
 // The conversation about a corpus: threads, questions, and their answers.
 
-import { $, button, chosen, confirmed, counted, el, entered, events, get, lasting, path, problem, save, send, tell, tellDone } from "./core.js";
+import { $, BROKEN, button, chosen, confirmed, counted, el, entered, events, get, lasting, path, problem, relist, save, send, tell, tellDone } from "./core.js";
 import { asText, shown } from "./answer.js";
 import { documentCount, isReading, showDocuments } from "./files.js";
 import { timeline } from "./found.js";
@@ -33,7 +33,7 @@ const nameOf = (method) => depthOf(method)?.name ?? method;
 /** The method to ask with. */
 const chosenMethod = () => $("method").value || DEPTHS[new FormData($("ask")).get("depth")].method;
 
-/** Lists the threads of the corpus. */
+/** Lists the threads of the corpus, and returns them. */
 export async function showThreads() {
   const corpus = chosen.corpus;
   const found = await get(path("/threads"));
@@ -42,8 +42,21 @@ export async function showThreads() {
   $("threads-none").hidden = found.threads.length > 0;
   $("threads-none").textContent = kept ? "None yet." : "This server keeps none.";
   $("threads-delete").hidden = !found.threads.length;
-  $("threads").replaceChildren(...found.threads.map((one) => el("li", {},
-    el("a", { href: `#/c/${encodeURIComponent(corpus)}/ask/${one.id}`, "aria-current": thread?.id === one.id ? "page" : undefined }, one.title || "New conversation"))));
+  relist($("threads"), found.threads.map((one) => el("li", { "data-key": one.id },
+    el("a", { href: `#/c/${encodeURIComponent(corpus)}/ask/${one.id}`, "aria-current": thread?.id === one.id ? "page" : undefined }, one.title || "New conversation"))), $("thread-new"));
+  return found.threads;
+}
+
+/** Shows the thread anew if it has other turns on the server: those that could know a removed document are gone. */
+export async function refreshThread() {
+  const before = thread;
+  if (!chosen.corpus || !before?.id || asking) return;
+  const threads = await showThreads();
+  if (!threads || thread !== before || asking) return;
+  const now = threads.find(({ id }) => id === before.id);
+  if (now?.turns === before.turns.filter(({ answers }) => answers.length).length) return;
+  if (!now) history.replaceState(null, "", location.hash.replace(`/ask/${before.id}`, "/ask"));
+  await showThread(now?.id);
 }
 
 /** Shows a thread, or an empty one. */
@@ -94,7 +107,18 @@ function begin(question) {
 function drawTurn(turn) {
   const answers = turn.side ? turn.answers.slice(-2) : turn.answers.slice(turn.at, turn.at + 1);
   const parts = answers.map((answer) => drawAnswer(turn, answer));
-  turn.view.replaceChildren(el("h2", { className: "question" }, turn.question), el("div", { className: turn.side ? "answers side" : "answers" }, ...parts), tools(turn));
+  fill(turn, el("div", { className: turn.side ? "answers side" : "answers" }, ...parts), tools(turn));
+}
+
+// Replaces what follows the question of a turn. The keyboard stays on the control of the same name, or else goes to the question.
+function fill(turn, ...parts) {
+  const name = (control) => control.getAttribute("aria-label") ?? control.textContent;
+  const before = turn.view.contains(document.activeElement) ? name(document.activeElement) : null;
+  const question = el("h2", { className: "question", tabindex: -1 }, turn.question);
+  turn.view.replaceChildren(question, ...parts);
+  if (before === null) return;
+  const same = [...turn.view.querySelectorAll(".tools button:not(:disabled)")].find((control) => name(control) === before);
+  (same ?? question).focus({ preventScroll: true });
 }
 
 const open = tell(openSource);
@@ -113,6 +137,7 @@ function tools(turn) {
   const answer = turn.answers[turn.at];
   const row = el("div", { className: "tools" });
   row.append(button("Copy", tell(async () => {
+    if (!navigator.clipboard) throw new Error("The browser copies only from pages of this machine or over https.");
     await navigator.clipboard.writeText(asText(answer));
     tellDone("The answer is copied.");
   }), { className: "quiet" }),
@@ -165,11 +190,14 @@ async function answerTo(turn, method, seed) {
   const text = el("div", { className: "prose", "aria-busy": "true" });
   const pending = el("div", { className: "answer pending" }, status, text, found.whole);
   const old = turn.side && turn.answers.length ? drawAnswer(turn, turn.answers.at(-1)) : "";
-  turn.view.replaceChildren(el("h2", { className: "question" }, turn.question), el("div", { className: old ? "answers side" : "answers" }, old, pending));
+  fill(turn, el("div", { className: old ? "answers side" : "answers" }, old, pending));
   turn.view.scrollIntoView({ block: "start" });
+  // The button that asked, or a suggested question, is hidden now.
+  if ([$("ask-button"), $("welcome")].some((at) => at.contains(document.activeElement))) turn.view.firstChild.focus({ preventScroll: true });
   $("ask-button").hidden = true;
   $("stop-button").hidden = false;
   let written = "";
+  let isAnswered = false;
   const fail = (words, className) => {
     pending.removeAttribute("aria-busy");
     status.remove();
@@ -206,17 +234,22 @@ async function answerTo(turn, method, seed) {
         turn.answers.push(value);
         turn.stored = value.turn;
         turn.at = turn.answers.length - 1;
+        isAnswered = true;
         drawTurn(turn);
+        $("spoken").textContent = value.answer;
       }
     }
-    $("spoken").textContent = turn.answers.at(-1)?.answer ?? "";
+    if (!isAnswered) throw new Error(BROKEN);
   } catch (error) {
+    // What breaks behind the answer does not matter.
+    if (isAnswered) return;
     if (error.name === "AbortError") fail("Stopped.", "note");
     else fail(error.message, "bad");
   } finally {
     if (asking === mine) {
       asking = null;
       $("ask-button").hidden = false;
+      if (document.activeElement === $("stop-button")) $("ask-button").focus();
       $("stop-button").hidden = true;
     }
     if (chosen.corpus === corpus) {

@@ -672,7 +672,14 @@ fn a_wrong_key_is_named_and_the_right_one_opens_the_page() {
         ));
     };
     page.until("a key is asked for", "document.getElementById('key-dialog').open");
+    // Browsers close a dialog at the second Escape in any case.
+    page.press("Escape");
+    page.press("Escape");
+    page.until("it is asked for again", "document.getElementById('key-dialog').open");
     assert_eq!(page.value("document.getElementById('key-wrong').hidden"), true);
+    page.value("document.getElementById('key').value = 'ключ'");
+    let is_valid = page.value("document.getElementById('key-form').checkValidity()");
+    assert_eq!(is_valid, false, "a header cannot hold it");
     enter(&mut page, "wrong");
     page.until(
         "the wrong one is named",
@@ -680,6 +687,181 @@ fn a_wrong_key_is_named_and_the_right_one_opens_the_page() {
     );
     enter(&mut page, &key);
     page.until("the page is there", "!document.getElementById('new-view').hidden");
+}
+
+#[test]
+fn many_jobs_leave_connections_for_other_requests() {
+    let thinker = Thinker::default();
+    let host = Host::with(Arc::new(thinker.clone()), |_| {});
+    assert_eq!(host.post("/v1/corpora", &json!({ "name": "a" })).status, 201);
+    // A browser has six connections to a server.
+    for number in 0..8 {
+        let body = json!({ "name": format!("{number}.txt"), "text": "One.", "method": "gam" });
+        assert_eq!(host.post("/v1/corpora/a/documents", &body).status, 202);
+    }
+    eventually("the memorizer is asked", || thinker.begun() == 1);
+    let Some(mut page) = page(&host, "a", "sources") else { return };
+    press(&mut page, ".job:last-child", "Cancel");
+    page.until("it is stopped", &format!("{}.startsWith('Stopped: 1 file')", text(".job:last-child")));
+    assert_eq!(page.complaints, Vec::<String>::new());
+}
+
+/// Replaces the response to requests whose path ends so, the first time only.
+fn replace_once(page: &mut Browser, end: &str, response: &str) {
+    page.value(&format!(
+        "(() => {{
+        const whole = window.fetch;
+        let isReplaced = false;
+        window.fetch = (path, more) => {{
+            if (isReplaced || !path.endsWith('{end}')) return whole(path, more);
+            isReplaced = true;
+            return {response};
+        }};
+    }})()"
+    ));
+}
+
+#[test]
+fn a_job_is_followed_again_after_a_lost_connection() {
+    let host = told();
+    let Some(mut page) = page(&host, "a", "sources") else { return };
+    replace_once(&mut page, "/events", "Promise.reject(new TypeError('lost'))");
+    drop_files(&mut page, &[("answer.txt", "Dear Ada, it was too short.")]);
+    page.until("its document is listed", &format!("{} === '3'", text("#count")));
+    page.until("the job has ended", "document.querySelector('.job') === null");
+    assert_eq!(page.complaints, Vec::<String>::new());
+}
+
+#[test]
+fn files_that_the_server_refused_are_sent_again() {
+    let host = told();
+    let Some(mut page) = page(&host, "a", "sources") else { return };
+    let busy = "Promise.resolve(Response.json({ error: { message: 'too many requests' } }, { status: 429 }))";
+    replace_once(&mut page, "/documents", busy);
+    drop_files(&mut page, &[("answer.txt", "Dear Ada, it was too short.")]);
+    page.until("the reason is shown", &format!("{}.includes('Too many requests')", text(".job")));
+    press(&mut page, ".job", "Try again");
+    page.until("its document is listed", &format!("{} === '3'", text("#count")));
+    assert_eq!(page.complaints, Vec::<String>::new());
+}
+
+#[test]
+fn an_answer_whose_stream_ends_early_is_an_error_and_can_be_asked_again() {
+    let host = told();
+    let Some(mut page) = page(&host, "a", "ask") else { return };
+    replace_once(&mut page, "/ask", "Promise.resolve(new Response('event: text\\ndata: {\"text\":\"Ada\"}\\n\\n'))");
+    ask(&mut page, QUESTION);
+    page.until(
+        "it is an error",
+        &format!("{}.includes('The connection to the server ended too early.')", text(".turn")),
+    );
+    press(&mut page, ".turn", "Ask again");
+    page.until("there is an answer", &format!("{}.startsWith('Ada Brook married')", text(".turn .prose")));
+    assert_eq!(page.complaints, Vec::<String>::new());
+}
+
+#[test]
+fn the_keyboard_keeps_its_place_when_something_is_drawn_again() {
+    let host = told();
+    let Some(mut page) = page(&host, "a", "ask") else { return };
+    page.value(&format!("document.getElementById('question').value = {}", json!(QUESTION)));
+    page.value("document.getElementById('ask-button').focus()");
+    page.press("Enter");
+    answered(&mut page);
+    assert_eq!(focused(&mut page), QUESTION, "the button that asked is hidden meanwhile");
+    click(&mut page, "#sources-tab");
+    page.until("they are listed", "document.querySelectorAll('#documents li').length === 2");
+    page.value("document.querySelector('#documents [aria-label=\"Delete letter.txt\"]').focus()");
+    page.press("Enter");
+    press(&mut page, "#confirm", "Delete");
+    page.until("one is deleted", "document.querySelectorAll('#documents li').length === 1");
+    assert_eq!(focused(&mut page), "Delete story.md", "the one that takes its place");
+    assert_eq!(page.complaints, Vec::<String>::new());
+}
+
+#[test]
+fn turns_that_could_know_a_deleted_document_leave_the_page_too() {
+    let host = told();
+    let Some(mut page) = page(&host, "a", "ask") else { return };
+    ask(&mut page, QUESTION);
+    answered(&mut page);
+    click(&mut page, "#sources-tab");
+    press(&mut page, "#documents", "Delete");
+    press(&mut page, "#confirm", "Delete");
+    page.until("the turn is gone", "document.querySelector('.turn') === null");
+    click(&mut page, "#ask-tab");
+    page.until("the conversation is empty", &format!("{} !== ''", text("#welcome")));
+    assert_eq!(page.complaints, Vec::<String>::new());
+}
+
+#[test]
+fn words_from_right_to_left_begin_at_the_right() {
+    let host = told();
+    host.corpus("b", &[("lamp.txt", "המנורה נקנתה בפריז.")]);
+    let Some(mut page) = page(&host, "b", "sources") else { return };
+    click(&mut page, ".document");
+    page.until("it is open", "document.querySelector('#source-text p') !== null");
+    let apart = "(at => {
+        const words = document.createRange();
+        words.selectNodeContents(at);
+        return Math.round(at.getBoundingClientRect().right - words.getBoundingClientRect().right);
+    })(document.querySelector('#source-text p'))";
+    assert_eq!(page.value(apart), 0);
+}
+
+#[test]
+fn a_reader_that_covers_the_page_keeps_the_keyboard() {
+    let host = told();
+    let Some(mut page) = page(&host, "a", "sources") else { return };
+    page.width(768);
+    page.value("document.querySelector('.document').focus()");
+    page.press("Enter");
+    page.until("it is open", "document.activeElement.id === 'source-title'");
+    page.value("document.getElementById('sources-tab').focus()");
+    assert_eq!(page.value("document.activeElement.id"), "source-close", "what is covered takes no focus");
+    page.press("Escape");
+    assert_eq!(page.value("document.activeElement.className"), "document", "and back");
+}
+
+#[test]
+fn an_address_that_is_not_encoded_names_no_corpus() {
+    let host = told();
+    let Some(mut page) = browse(&host, "#/c/100%/ask") else { return };
+    page.until("that is an error", &format!("{}.startsWith('There is no corpus 100%.')", text("#problem")));
+    assert_eq!(page.value("document.getElementById('new-view').hidden"), false);
+}
+
+#[test]
+fn an_address_of_a_place_that_is_not_in_the_document_opens_it_at_the_start() {
+    let host = told();
+    let documents = host.get("/v1/corpora/a/documents").json()["documents"].take();
+    let letter = documents.as_array().unwrap().iter().find(|document| document["name"] == "letter.txt").unwrap();
+    let Some(mut page) = page(&host, "a", &format!("sources/{}/5-999", letter["id"])) else { return };
+    page.until("it is open", "document.querySelector('#source-text > p') !== null");
+    assert_eq!(page.value(&text("#source-text > p")), "Dear Tom, the rope has come.");
+    assert_eq!(page.value("document.querySelectorAll('#source-text mark').length"), 0);
+}
+
+#[test]
+fn a_corpus_that_cannot_be_read_is_shown_so_that_it_can_be_deleted() {
+    let host = told();
+    let Some(mut page) = browse(&host, "#/new") else { return };
+    page.until("a view is shown", "document.body.dataset.view !== undefined");
+    let damaged = "Promise.resolve(Response.json({ error: { message: 'a page is damaged' } }, { status: 500 }))";
+    replace_once(&mut page, "/documents", damaged);
+    page.value("location.hash = '#/c/a/ask'");
+    page.until("the error is displayed", &format!("{}.startsWith('A page is damaged')", text("#problem")));
+    assert_eq!(page.value(&text("#corpus-title")), "a");
+}
+
+#[test]
+fn a_missing_graph_says_how_it_is_built() {
+    let host = told();
+    let Some(mut page) = page(&host, "a", "graph") else { return };
+    page.until("by a question", &format!("{}.includes('the method mindgraph (Advanced)')", text("#graph-size")));
+    page.value("document.getElementById('graph-kind').value = 'lightrag'");
+    press(&mut page, "#graph-form", "Show");
+    page.until("by an option", &format!("{}.includes('--memcot-store lightrag')", text("#graph-size")));
 }
 
 #[test]
