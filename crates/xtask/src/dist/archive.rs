@@ -35,9 +35,15 @@ impl Entry {
     }
 }
 
-/// Seconds since 1970 of every file: `SOURCE_DATE_EPOCH`, or 0.
+/// Seconds since 1970 of every file: `SOURCE_DATE_EPOCH`, which [`check_time`] has found to be a number, or 0.
 pub(crate) fn time() -> u64 {
-    std::env::var("SOURCE_DATE_EPOCH").ok().and_then(|seconds| seconds.parse().ok()).unwrap_or(0)
+    check_time(std::env::var("SOURCE_DATE_EPOCH").ok().as_deref()).unwrap_or(0)
+}
+
+/// Parses the value of `SOURCE_DATE_EPOCH`; 0 without one.
+pub(crate) fn check_time(given: Option<&str>) -> Result<u64, String> {
+    let wrong = |given: &str| format!("SOURCE_DATE_EPOCH is `{given}`; it must be a number of seconds since 1970");
+    given.map_or(Ok(0), |given| given.parse().map_err(|_| wrong(given)))
 }
 
 /// A tar archive in the order of paths, with an entry for each folder, which has the owner of its first file.

@@ -18,6 +18,7 @@ pub(crate) fn build(release: &Release) -> Result<Vec<u8>, String> {
     let docs = "usr/share/doc/memlocal";
     data.push(release.file("README.md")?.below(docs));
     data.push(release.file("THIRD-PARTY.md")?.below(docs));
+    data.push(release.file("ADAPTER.md")?.below(docs));
     let licences = ["LICENSE-MIT", "LICENSE-APACHE"].map(|name| release.file(name).map(|file| file.bytes.clone()));
     data.push(Entry::file(&format!("{docs}/copyright"), licences.into_iter().collect::<Result<Vec<_>, _>>()?.concat()));
     data.extend(

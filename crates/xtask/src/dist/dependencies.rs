@@ -15,14 +15,20 @@ pub(crate) struct Dependency {
 }
 
 /// Lists the crates of `cargo tree -p memlocal -e normal`, without our own.
-pub(crate) fn list(root: &Path) -> Result<Vec<Dependency>, String> {
-    let tree = ["tree", "--locked", "-p", "memlocal", "-e", "normal", "--prefix", "none", "-f", "{p}|{l}"];
-    let output = crate::cargo().current_dir(root).args(tree).output();
+pub(crate) fn list(root: &Path, features: Option<&str>) -> Result<Vec<Dependency>, String> {
+    let output = crate::cargo().current_dir(root).args(tree(features)).output();
     let output = output.map_err(|error| format!("cannot run cargo: {error}"))?;
     if !output.status.success() {
         return Err(format!("cargo tree fails: {}", String::from_utf8_lossy(&output.stderr)));
     }
     Ok(parse(&String::from_utf8_lossy(&output.stdout)))
+}
+
+/// The arguments with which cargo lists the crates; features of the binary bring in more.
+fn tree(features: Option<&str>) -> Vec<&str> {
+    let mut arguments = vec!["tree", "--locked", "-p", "memlocal", "-e", "normal", "--prefix", "none", "-f", "{p}|{l}"];
+    arguments.extend(features.into_iter().flat_map(|features| ["--features", features]));
+    arguments
 }
 
 fn parse(tree: &str) -> Vec<Dependency> {
@@ -77,6 +83,12 @@ pub(crate) fn as_sbom(dependencies: &[Dependency]) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn crates_of_features_are_listed_too() {
+        assert!(tree(Some("cuda")).ends_with(&["--features", "cuda"]));
+        assert!(!tree(None).contains(&"--features"));
+    }
 
     #[test]
     fn a_tree_is_a_list_of_foreign_crates() {

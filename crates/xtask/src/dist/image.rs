@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::about::VERSION;
 use super::archive::{Entry, gzip, tar};
 use super::files::{read, sha256};
-use super::release::Release;
+use super::release::{NOTICES, Release};
 
 /// Where Debian, Fedora and others keep certificate authorities.
 const CERTIFICATES: [&str; 2] = ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt"];
@@ -18,6 +18,9 @@ pub(crate) fn build(release: &Release) -> Result<Vec<u8>, String> {
     for library in release.binary.libraries()? {
         let path = library.to_string_lossy().trim_start_matches('/').to_owned();
         files.push(Entry::program(&path, read(&library)?));
+    }
+    for name in NOTICES {
+        files.push(release.file(name)?.below("usr/share/doc/memlocal"));
     }
     if let Some(path) = CERTIFICATES.into_iter().find(|path| Path::new(path).is_file()) {
         files.push(Entry::file(&CERTIFICATES[0][1..], read(Path::new(path))?));

@@ -30,7 +30,7 @@ get() {
 }
 
 get SHA256SUMS
-tarball=$(sed -n "s/^[0-9a-f]*  \(memlocal-.*-$machine-linux\.tar\.gz\)$/\1/p" "$work/SHA256SUMS" | head -n 1)
+tarball=$(sed -n "s/^[0-9a-f]*  \(memlocal-[^/]*-$machine-linux\.tar\.gz\)$/\1/p" "$work/SHA256SUMS" | head -n 1)
 [ -n "$tarball" ] || fail "the release has no build for $machine" "build from source: docs/quickstart.md"
 get "$tarball"
 grep -F "  $tarball" "$work/SHA256SUMS" >"$work/sum"
@@ -47,7 +47,7 @@ cp "$unpacked"/man/*.1 "$prefix/share/man/man1/"
 cp "$unpacked/completions/memlocal.bash" "$prefix/share/bash-completion/completions/memlocal"
 cp "$unpacked/completions/memlocal.zsh" "$prefix/share/zsh/site-functions/_memlocal"
 cp "$unpacked/completions/memlocal.fish" "$prefix/share/fish/vendor_completions.d/memlocal.fish"
-cp "$unpacked"/LICENSE-* "$unpacked/THIRD-PARTY.md" "$unpacked/contrib/memlocal.service" "$prefix/share/doc/memlocal/"
+cp "$unpacked"/LICENSE-* "$unpacked/THIRD-PARTY.md" "$unpacked/ADAPTER.md" "$unpacked/contrib/memlocal.service" "$prefix/share/doc/memlocal/"
 "$prefix/bin/memlocal" --version
 echo "installed $prefix/bin/memlocal"
 case :$PATH: in

@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use about::VERSION;
-use archive::{Entry, tar_gz};
+use archive::{Entry, check_time, tar_gz};
 use compile::compile;
 use files::{cannot, sha256, write};
 use release::Release;
@@ -68,12 +68,13 @@ const USAGE: &str = "usage: cargo xtask dist [--features FEATURES | --binary BIN
 /// Compiles the binary unless it is given, packages it and writes the folder.
 pub fn run(arguments: &[&str]) -> Result<ExitCode, String> {
     let options = Options::parse(arguments)?;
+    check_time(std::env::var("SOURCE_DATE_EPOCH").ok().as_deref())?;
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let binary = match options.binary {
         Some(binary) => PathBuf::from(binary),
         None => compile(&root, options.features)?,
     };
-    let release = Release::of(&root, &binary, dependencies::list(&root)?)?;
+    let release = Release::of(&root, &binary, dependencies::list(&root, options.features)?)?;
     for path in write_packages(&release, Path::new(options.folder.unwrap_or("target/packages")))? {
         eprintln!("xtask: wrote {}", path.display());
     }

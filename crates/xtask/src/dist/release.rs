@@ -9,10 +9,16 @@ use super::binary::Binary;
 use super::dependencies::{self, Dependency};
 use super::files::{cannot, read};
 
+/// What licences and attributions require to be with the program.
+pub(crate) const NOTICES: [&str; 4] = ["LICENSE-APACHE", "LICENSE-MIT", "THIRD-PARTY.md", "ADAPTER.md"];
+
+/// The card of the adapter in the program: its licence, and the sources that it names.
+const CARD: &str = "models/adapters/smollm2-135m-instruct/README.md";
+
 /// Everything that packages are made of.
 pub(crate) struct Release {
     pub binary: Binary,
-    /// Licences, dependencies, manual pages, completions and the systemd unit, by their path in the tarball.
+    /// Licences, dependencies, the adapter's card, manual pages, completions and the systemd unit, by their path in the tarball.
     pub files: Vec<Entry>,
     pub dependencies: Vec<Dependency>,
 }
@@ -25,6 +31,7 @@ impl Release {
             files.push(Entry::file(name, read(&root.join(name))?));
         }
         files.push(Entry::file("THIRD-PARTY.md", dependencies::as_table(&dependencies)));
+        files.push(Entry::file("ADAPTER.md", read(&root.join(CARD))?));
         files.extend(completions(&binary.path)?);
         files.extend(manual_pages(&binary.path)?);
         Ok(Release { binary, files, dependencies })

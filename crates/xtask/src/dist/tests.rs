@@ -12,9 +12,10 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::about::VERSION;
+use super::archive::check_time;
 use super::dependencies::Dependency;
 use super::files::sha256;
-use super::release::Release;
+use super::release::{NOTICES, Release};
 use super::{Options, write_packages};
 
 const STAND_IN: &str = "#!/bin/sh
@@ -81,6 +82,13 @@ fn the_binary_is_compiled_unless_it_is_given() {
 }
 
 #[test]
+fn a_time_that_is_no_number_is_refused() {
+    assert_eq!((check_time(None), check_time(Some("1700000000"))), (Ok(0), Ok(1_700_000_000)));
+    let refused = check_time(Some("today")).unwrap_err();
+    assert_eq!(refused, "SOURCE_DATE_EPOCH is `today`; it must be a number of seconds since 1970");
+}
+
+#[test]
 fn two_builds_give_the_same_bytes_and_the_checksums_hold() {
     let ((_a, first), (_b, second)) = (release("dist"), release("dist"));
     let sums = fs::read_to_string(first.join("SHA256SUMS")).unwrap();
@@ -99,7 +107,7 @@ fn the_tarball_has_the_program_its_licences_manual_and_completions() {
     let top = format!("memlocal-{VERSION}-{}-linux", std::env::consts::ARCH);
     assert_eq!(files[&format!("{top}/memlocal")], (0o755, STAND_IN.as_bytes().to_vec()));
     assert_eq!(files[&format!("{top}/completions/memlocal.fish")].1, b"complete for fish\n");
-    for name in ["LICENSE-MIT", "LICENSE-APACHE", "man/memlocal-ask.1", "contrib/memlocal.service"] {
+    for name in ["LICENSE-MIT", "LICENSE-APACHE", "ADAPTER.md", "man/memlocal-ask.1", "contrib/memlocal.service"] {
         assert!(files.contains_key(&format!("{top}/{name}")), "{name}");
     }
     let licences = String::from_utf8_lossy(&files[&format!("{top}/THIRD-PARTY.md")].1).into_owned();
@@ -161,7 +169,11 @@ fn the_image_is_consistent_and_runs_as_a_user() {
     let layer = gunzip(&blob(&manifest["layers"][0]));
     assert_eq!(config["rootfs"]["diff_ids"][0], format!("sha256:{}", sha256(&layer)));
     assert_eq!(config["config"]["User"], "1000:1000");
-    assert_eq!(untar(&layer)["usr/bin/memlocal"].0, 0o755);
+    let files = untar(&layer);
+    assert_eq!(files["usr/bin/memlocal"].0, 0o755);
+    for name in NOTICES {
+        assert!(files.contains_key(&format!("usr/share/doc/memlocal/{name}")), "{name}");
+    }
 }
 
 #[test]

@@ -11,7 +11,7 @@ use zip::{CompressionMethod, DateTime, ZipWriter};
 use super::about::{LICENCE, SUMMARY, VERSION};
 use super::archive::Entry;
 use super::binary::Binary;
-use super::release::Release;
+use super::release::{NOTICES, Release};
 
 pub(crate) fn file_name(binary: &Binary) -> String {
     format!("memlocal-{VERSION}-py3-none-{}.whl", platform(binary))
@@ -27,7 +27,8 @@ pub(crate) fn build(release: &Release) -> Result<Vec<u8>, String> {
     let info = format!("memlocal-{VERSION}.dist-info");
     let metadata = format!(
         "Metadata-Version: 2.4\nName: memlocal\nVersion: {VERSION}\nSummary: {SUMMARY}\nLicense-Expression: {LICENCE}\n\
-         License-File: LICENSE-APACHE\nLicense-File: LICENSE-MIT\nLicense-File: THIRD-PARTY.md\nRequires-Python: >=3.8\n"
+         {}Requires-Python: >=3.8\n",
+        NOTICES.map(|name| format!("License-File: {name}\n")).concat()
     );
     let tag = format!("py3-none-{}", platform(&release.binary));
     let wheel = format!("Wheel-Version: 1.0\nGenerator: memlocal-xtask\nRoot-Is-Purelib: false\nTag: {tag}\n");
@@ -36,7 +37,7 @@ pub(crate) fn build(release: &Release) -> Result<Vec<u8>, String> {
         Entry::file(&format!("{info}/METADATA"), metadata),
         Entry::file(&format!("{info}/WHEEL"), wheel),
     ];
-    for name in ["LICENSE-APACHE", "LICENSE-MIT", "THIRD-PARTY.md"] {
+    for name in NOTICES {
         entries.push(release.file(name)?.below(&format!("{info}/licenses")));
     }
     let record = entries.iter().map(|entry| {
