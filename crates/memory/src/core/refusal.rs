@@ -1,8 +1,10 @@
 //! Refusals: replies that state in words that the text holds no answer.
 //!
-//! Only English ones are known. A reply is a refusal if each of its sentences is, and a sentence is one by its form: its
-//! subject is the text ("The passage does not mention it."), or it has no other subject ("Not specified.", "No information").
-//! So "He does not mention his brother" is an answer.
+//! A reply is a refusal if each of its sentences is, and a sentence is one by its form: its subject is the text ("The
+//! passage does not mention it."), or it has no other subject ("Not specified.", "No information"). So "He does not
+//! mention his brother" is an answer. English forms are here, those of eight other languages in [`languages`].
+
+mod languages;
 
 use std::sync::LazyLock;
 
@@ -13,7 +15,7 @@ use crate::core::cite::sentences;
 /// Words of a refusal; a longer reply has content of its own.
 const MAX_WORDS: usize = 20;
 
-/// Words with which a reply goes beyond the refusal.
+/// English words with which a reply goes beyond the refusal.
 const CONTRASTS: [&str; 10] =
     ["but", "however", "although", "though", "except", "probably", "likely", "suggests", "implies", "implied"];
 
@@ -21,9 +23,11 @@ const CONTRASTS: [&str; 10] =
 pub(crate) fn is_refusal(text: &str) -> bool {
     let sentences: Vec<String> = sentences(text).into_iter().map(|range| plain(&text[range])).collect();
     let words = || sentences.iter().flat_map(|sentence| sentence.split_whitespace());
-    words().count() <= MAX_WORDS
-        && !words().any(|word| CONTRASTS.contains(&word))
-        && sentences.iter().all(|sentence| sentence.is_empty() || REFUSAL.is_match(sentence))
+    let is_english = || {
+        !words().any(|word| CONTRASTS.contains(&word))
+            && sentences.iter().all(|sentence| sentence.is_empty() || REFUSAL.is_match(sentence))
+    };
+    words().count() <= MAX_WORDS && (is_english() || languages::is_refusal(text))
 }
 
 /// Words that models write into a list or a field which has nothing to say.
@@ -49,7 +53,7 @@ fn plain(sentence: &str) -> String {
     words.map(|word| word.trim_matches('\'')).filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
-/// The forms of a refusal, in the words of [`plain`].
+/// The forms of a refusal in English, in the words of [`plain`].
 static REFUSAL: LazyLock<Regex> = LazyLock::new(|| {
     let text = "(?:(?:the|this|that|these|those|any|all|provided|given|available|above|retrieved|short|evidence|detail) \
         )*(?:texts?|passages?|pages|context|documents?|conversations?|contents?|story|narrative|articles?|excerpts?|\
@@ -198,7 +202,6 @@ mod tests {
             "I do not have a brother.",
             "I am unable to swim.",
             "Not found in the house.",
-            "不在文件中",
         ];
         for text in answers {
             assert!(!is_refusal(text), "{text:?}");
