@@ -23,6 +23,8 @@ const NO_HITS: (&str, &str) = (
 );
 const NO_PLAN: (&str, &str) = ("gam.plan", "I would search for the wedding.");
 const NOTES: (&str, &str) = ("gam.integrate", r#"{"content":"Ada Brook married in 1911.","sources":[3]}"#);
+const MORE_NOTES: (&str, &str) =
+    ("gam.integrate", r#"{"content":"Ada Brook married Tom Reed in 1911.","sources":[3]}"#);
 const NO_NOTES: (&str, &str) = ("gam.integrate", r#"{"content":"","sources":[]}"#);
 const ENOUGH: (&str, &str) = ("gam.info_check", r#"{"enough":true}"#);
 const NOT_ENOUGH: (&str, &str) = ("gam.info_check", r#"{"enough":false}"#);
@@ -53,7 +55,7 @@ fn research_ends_when_it_is_enough() {
     check(3, &[PLAN, NOTES, ENOUGH, ANSWER], &want);
     check(1, &[PLAN, NOTES, ENOUGH, ANSWER], &want);
     let want = ["plan", "integrate", "info_check", "follow_up", "plan", "integrate", "info_check", "answer"];
-    check(3, &[PLAN, NOTES, NOT_ENOUGH, ENOUGH, FOLLOW_UP, ANSWER], &want);
+    check(3, &[PLAN, NOTES, MORE_NOTES, NOT_ENOUGH, ENOUGH, FOLLOW_UP, ANSWER], &want);
 }
 
 #[test]
@@ -63,8 +65,48 @@ fn research_that_is_never_enough_ends_with_its_rounds() {
         // No call would read the last follow-up.
         want.pop();
         want.push("answer");
-        check(rounds, &[PLAN, NOTES, NOT_ENOUGH, FOLLOW_UP, ANSWER], &want);
+        let notes = ["one", "two", "three", "four", "five"]
+            .map(|word| format!(r#"{{"content":"Ada Brook married at {word}.","sources":[3]}}"#));
+        let notes = notes.iter().map(|notes| ("gam.integrate", notes.as_str()));
+        let replies: Vec<(&'static str, &str)> =
+            [PLAN, NOT_ENOUGH, FOLLOW_UP, ANSWER].into_iter().chain(notes).collect();
+        check(rounds, &replies, &want);
     }
+}
+
+#[test]
+fn notes_that_did_not_change_are_not_checked_again() {
+    let want = ["plan", "integrate", "info_check", "follow_up", "plan", "integrate", "answer"];
+    check(2, &[PLAN, NOTES, NOT_ENOUGH, FOLLOW_UP, ANSWER], &want);
+    let want = [
+        "plan",
+        "integrate",
+        "info_check",
+        "follow_up",
+        "plan",
+        "integrate",
+        "follow_up",
+        "plan",
+        "integrate",
+        "info_check",
+        "answer",
+    ];
+    check(3, &[PLAN, NOTES, NOTES, MORE_NOTES, NOT_ENOUGH, FOLLOW_UP, ANSWER], &want);
+}
+
+#[test]
+fn without_sampling_a_round_that_changed_nothing_is_the_last() {
+    let steps = |temperature| {
+        let caller = script(&[SEARCH, NOTES, NOT_ENOUGH, NO_FOLLOW_UP, ANSWER]);
+        let settings = Settings { temperature, ..Settings::default() };
+        let settings = settings.with_options(gam::Options { max_iterations: 4, ..gam::Options::default() });
+        Scratch::lighthouse().ask(QUESTION, &caller, &settings).answer.expect("the script is whole");
+        caller.steps()
+    };
+    let first = ["gam.plan", "gam.integrate", "gam.info_check", "gam.follow_up"];
+    let again = ["gam.plan", "gam.follow_up"];
+    assert_eq!(steps(0.0), [&first[..], &again, &["answer"]].concat());
+    assert_eq!(steps(0.3), [&first[..], &again.repeat(2)[..], &["gam.plan", "answer"]].concat());
 }
 
 #[test]
@@ -78,18 +120,7 @@ fn notes_that_are_empty_are_not_judged() {
 
 #[test]
 fn a_page_that_is_in_the_notes_is_not_read_again_when_a_search_finds_it() {
-    let want = [
-        "plan",
-        "integrate",
-        "info_check",
-        "follow_up",
-        "plan",
-        "info_check",
-        "follow_up",
-        "plan",
-        "info_check",
-        "answer",
-    ];
+    let want = ["plan", "integrate", "info_check", "follow_up", "plan", "follow_up", "plan", "answer"];
     check(3, &[SEARCH, NOTES, NOT_ENOUGH, FOLLOW_UP, ANSWER], &want);
     // Notes that could not be written have no pages, and empty ones neither.
     let want = ["plan", "integrate", "integrate", "follow_up", "plan", "integrate", "info_check", "answer"];
@@ -100,17 +131,19 @@ fn a_page_that_is_in_the_notes_is_not_read_again_when_a_search_finds_it() {
 }
 
 #[test]
-fn a_page_that_told_nothing_is_read_again_for_another_request() {
-    let pages_of_integrations = |follow_up| {
+fn a_page_that_told_nothing_is_read_again_for_another_request_if_the_notes_are_new() {
+    let pages_of_integrations = |follow_ups: &[(&'static str, &str)], max_iterations| {
         let notes = ("gam.integrate", r#"{"content":"Tom Reed built boats.","sources":[]}"#);
-        let caller = script(&[SEARCH, notes, NOT_ENOUGH, follow_up, ANSWER]);
-        let settings = Settings::default().with_options(gam::Options { max_iterations: 2, ..gam::Options::default() });
+        let caller = script(&[&[SEARCH, notes, NOT_ENOUGH, ANSWER][..], follow_ups].concat());
+        let settings = Settings::default().with_options(gam::Options { max_iterations, ..gam::Options::default() });
         Scratch::lighthouse().ask(QUESTION, &caller, &settings).answer.expect("the script is whole");
         let calls = calls_of("gam.integrate", &caller);
         calls.iter().map(|call| input(call, "EVIDENCE_CONTEXT").contains("](3)")).collect::<Vec<_>>()
     };
-    assert_eq!(pages_of_integrations(FOLLOW_UP), [true, true]);
-    assert_eq!(pages_of_integrations(NO_FOLLOW_UP), [true], "the same request");
+    assert_eq!(pages_of_integrations(&[FOLLOW_UP], 2), [true, true]);
+    assert_eq!(pages_of_integrations(&[NO_FOLLOW_UP], 2), [true], "the same request");
+    let other = ("gam.follow_up", r#"{"new_requests":["Who built boats?"]}"#);
+    assert_eq!(pages_of_integrations(&[FOLLOW_UP, other], 3), [true, true], "another request, and the same notes");
 }
 
 #[test]
@@ -125,7 +158,8 @@ fn a_reply_without_notes_keeps_the_notes() {
 #[test]
 fn the_check_and_the_follow_up_are_one_round_with_the_same_inputs() {
     let caller = Rules::new(CONTEXT_TOKENS, |call: &Call| {
-        let replies = [PLAN, NOTES, NOT_ENOUGH, FOLLOW_UP, ANSWER];
+        let is_second = call.step == "gam.integrate" && !input(call, "RESULT").is_empty();
+        let replies = [PLAN, if is_second { MORE_NOTES } else { NOTES }, NOT_ENOUGH, FOLLOW_UP, ANSWER];
         replies.into_iter().find(|(step, _)| *step == call.step).expect("every step has a reply").1.to_owned()
     });
     let settings = Settings::default().with_options(gam::Options { max_iterations: 2, ..gam::Options::default() });
@@ -176,10 +210,10 @@ fn replies_that_make_no_sense_are_asked_for_once_more() {
     let want =
         ["plan", "integrate", "info_check", "info_check", "follow_up", "plan", "integrate", "info_check", "answer"];
     let unsure = ("gam.info_check", r#"{"enough":"perhaps"}"#);
-    check(2, &[PLAN, NOTES, unsure, unsure, ENOUGH, FOLLOW_UP, ANSWER], &want);
+    check(2, &[PLAN, NOTES, MORE_NOTES, unsure, unsure, ENOUGH, FOLLOW_UP, ANSWER], &want);
     let want =
         ["plan", "integrate", "info_check", "follow_up", "follow_up", "plan", "integrate", "info_check", "answer"];
-    check(2, &[PLAN, NOTES, NOT_ENOUGH, ("gam.follow_up", "{}"), ANSWER], &want);
+    check(2, &[PLAN, NOTES, MORE_NOTES, NOT_ENOUGH, ("gam.follow_up", "{}"), ANSWER], &want);
 }
 
 #[test]
@@ -214,6 +248,7 @@ fn the_same_question_in_another_round_is_drawn_anew() {
     Scratch::lighthouse().ask(QUESTION, &caller, &settings).answer.expect("the script is whole");
     let seeds = |step| calls_of(step, &caller).iter().map(|call| call.sampling.seed).collect::<Vec<_>>();
     assert_eq!(seeds("gam.plan"), [40, 41, 42]);
+    assert_eq!(seeds("gam.integrate"), [40, 41, 42]);
     assert_eq!(seeds("gam.follow_up"), [40, 41]);
 }
 

@@ -14,7 +14,7 @@ use crate::core::error::Result;
 use crate::core::evidence::{Evidence, Item, budget, pack};
 use crate::core::prompt::{Input, Instructions, build, string_of, words};
 use crate::core::refusal::tells_nothing;
-use crate::core::session::Session;
+use crate::core::session::{Ask, Session};
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -24,10 +24,12 @@ struct Integration {
 }
 
 /// Equation 4: integrates the pages into the notes and returns the pages that were integrated. An invalid reply and one
-/// without notes, or that only states that the pages do not help, keep the old notes.
+/// without notes, or that only states that the pages do not help, keep the old notes. Each round draws anew, since it
+/// may have the pages and notes of the round before.
 pub(super) async fn integrate(
     question: &str,
     found: &[Found],
+    round: usize,
     result: &mut Research,
     corpus: &Corpus,
     session: &Session<'_>,
@@ -42,7 +44,8 @@ pub(super) async fn integrate(
             Input::new("EVIDENCE_CONTEXT", Stability::Volatile, evidence),
             Input::new("RESULT", Stability::Volatile, result.notes()),
         ];
-        agent(Agent::Researcher, step, build, instructions, INTEGRATE_THOUGHT, inputs, session)
+        let ask = agent(Agent::Researcher, step, build, instructions, INTEGRATE_THOUGHT, inputs, session);
+        Ask { draw: round as u64 - 1, ..ask }
     };
     let bare = ask("");
     let budget = budget(Agent::Researcher, session.prompt_tokens(&bare), bare.reply_tokens(), session);

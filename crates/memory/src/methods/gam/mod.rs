@@ -18,8 +18,12 @@
 //! * The information check and the follow-up are requested in one round, and the follow-up is cancelled if the notes are
 //!   enough; in the layout that puts shared text first they share the KV cache of their inputs. There is no follow-up
 //!   after the last round: its requests would not be used.
-//! * A page on which the notes rest, or that was integrated for the same request, is read again only if the plan names it
-//!   by number; the released code reads every page again in every round in which a search finds it.
+//! * A page on which the notes rest, or that was integrated for the same request or with the same notes, is read again
+//!   only if the plan names it by number; the released code reads every page again in every round in which a search finds
+//!   it.
+//! * Notes that were checked are not checked again until they change, since prompt and seed would be the same. Plan,
+//!   integration and follow-up of each round have a seed of their own, so that the same prompt may have another reply. At
+//!   temperature 0 research ends with the first round that finds no page to read and leaves the request as it was.
 //! * A reply of the integration agent without notes, or that only states that the pages do not help, keeps the notes; agents
 //!   write the date beside times such as "yesterday", since the responder sees the notes alone.
 //! * The statements of an answer are checked against all pages that were read, those first that the notes rest on: notes may

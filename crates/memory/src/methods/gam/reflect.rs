@@ -16,16 +16,17 @@ use crate::core::session::{Ask, Session};
 use crate::core::trace::Trace;
 
 /// Equation 5: requests for what is missing; `None` ends the research. The information check and the follow-up read the
-/// same inputs and are requested in one round; if the notes are enough, the follow-up is cancelled.
+/// same inputs and are requested in one round; if the notes are enough, the follow-up is cancelled. `insufficient` are
+/// notes that are known not to be enough.
 pub(super) async fn reflect(
     question: &str,
     result: &Research,
+    insufficient: &str,
     round: usize,
     is_last: bool,
     session: &Session<'_>,
 ) -> Result<Option<Vec<String>>> {
-    // Empty notes are never enough, so they are not checked.
-    match (result.content.is_empty(), is_last) {
+    match (result.content == insufficient, is_last) {
         (true, true) => return Ok(None),
         (true, false) => return follow_up(question, result, round, session).await.map(Some),
         // No search would use the requests.

@@ -1,6 +1,6 @@
 //! The researcher: rounds of plan, search, integrate and reflect (section 2.2.2, equations 3 to 5).
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use calls::{Agent, Stability};
 use store::{Corpus, Layer, PassageId};
@@ -37,23 +37,35 @@ pub async fn research(question: &str, library: &Library<'_>, session: &Session<'
     let memo = memo(library.corpus())?;
     let mut result = Research::default();
     let mut request = question.to_owned();
-    // Pages that were integrated for the present request.
-    let mut integrated = BTreeSet::new();
+    // Pages that were integrated for the present request or with the present notes, each with the notes before it.
+    let mut integrated: BTreeMap<PassageId, String> = BTreeMap::new();
+    // Notes that are not enough: none at first, then those of the last check.
+    let mut insufficient = String::new();
     for round in 1..=options.max_iterations {
         let plan = plan(&request, &memo, round, session).await?;
         let mut found = search(&plan, options.k, library, session).await?;
         // A page that the plan names is read again. One that a search finds again is not, if the notes rest on it or if it
-        // told nothing for the same request.
-        let is_known = |page: &PassageId| result.sources.contains(page) || integrated.contains(page);
+        // told nothing.
+        let is_known = |page: &PassageId| result.sources.contains(page) || integrated.contains_key(page);
         found.retain(|found| found.tool == PAGE_INDEX || !is_known(&found.page));
         if !found.is_empty() {
-            integrated.extend(integrate(question, &found, &mut result, library.corpus(), session).await?);
+            let before = result.notes();
+            let pages = integrate(question, &found, round, &mut result, library.corpus(), session).await?;
+            integrated.extend(pages.into_iter().map(|page| (page, before.clone())));
         }
         let is_last = round == options.max_iterations;
-        let Some(new_requests) = reflect(question, &result, round, is_last, session).await? else { break };
+        let Some(new_requests) = reflect(question, &result, &insufficient, round, is_last, session).await? else {
+            break;
+        };
+        insufficient.clone_from(&result.content);
         let next = if new_requests.is_empty() { question.to_owned() } else { new_requests.join(" ") };
+        // Nothing has changed, and greedy replies would be the same again.
+        if found.is_empty() && next == request && session.settings.temperature == 0.0 {
+            break;
+        }
         if next != request {
-            integrated.clear();
+            let notes = result.notes();
+            integrated.retain(|_, before| *before == notes);
         }
         request = next;
     }
