@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::PathBuf;
 
+use memory::Turn;
 use serde::{Deserialize, Serialize};
 use sources::{Kind, Section, Source};
 
@@ -45,6 +46,9 @@ pub struct Question {
     /// The time of the question, where it matters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub date: Option<String>,
+    /// The questions before it in a conversation, with their answers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub history: Vec<(String, String)>,
     /// The evidence, if the data set names it.
     #[serde(skip)]
     pub evidence: Vec<Evidence>,
@@ -78,6 +82,12 @@ impl Question {
     /// The number at the start of its category; LoCoMo's categories have one.
     pub fn category_number(&self) -> usize {
         self.category().split(' ').next().and_then(|number| number.parse().ok()).unwrap_or(0)
+    }
+
+    /// The conversation before it.
+    pub fn turns(&self) -> Vec<Turn> {
+        let turn = |(question, answer): &(String, String)| Turn { question: question.clone(), answer: answer.clone() };
+        self.history.iter().map(turn).collect()
     }
 
     /// The question for every method, with its date. Options are passed separately, since only the answering call gets

@@ -5,6 +5,7 @@ use std::fmt;
 use memory::Citation;
 
 use super::folder::ScorerDigest;
+use super::load::follow_ups::WAYS;
 use super::papers::Table;
 use super::report::{ALL, DEPTHS, NDCG_DEPTH, RECALL_ALL, RECALL_ANY, RECALL_OF_ALL, Report, SESSION};
 use super::rows::{Answered, Cost, OutcomeRow, Row, StepRow};
@@ -15,6 +16,7 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "# Questions: {}\n\n{} questions. Scores in percent.", self.suite, self.questions)?;
         self.write_scores(f)?;
+        self.write_follow_ups(f)?;
         self.write_outcomes(f)?;
         self.write_evidence(f)?;
         self.write_costs(f)?;
@@ -53,6 +55,23 @@ impl Report {
             write!(f, "| {model} | {method} | {group} | {questions} | {failed} |")?;
             names.iter().try_for_each(|name| write!(f, " {} |", percent(scores.get(*name).copied())))?;
             writeln!(f)?;
+        }
+        Ok(())
+    }
+
+    /// Scores of follow-ups, beside those without their history and of the questions in full.
+    fn write_follow_ups(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.rows.iter().any(|row| row.group == WAYS[0]) {
+            return Ok(());
+        }
+        writeln!(f, "\n## Follow-ups\n\n| model | method | score | {} |", WAYS.join(" | "))?;
+        writeln!(f, "|---|---|---|{}", "---:|".repeat(WAYS.len()))?;
+        for column in self.columns() {
+            for ScorerDigest { name, .. } in &self.scorers {
+                write!(f, "| {} | {} | {name} |", column.0, column.1)?;
+                WAYS.iter().try_for_each(|way| write!(f, " {} |", percent(self.number(&column, way, name))))?;
+                writeln!(f)?;
+            }
         }
         Ok(())
     }

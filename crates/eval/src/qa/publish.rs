@@ -50,6 +50,7 @@ fn without_texts(line: Line) -> Line {
     let Item { mut question, mut citations, .. } = *item.clone();
     question.text.clear();
     question.golds.clear();
+    question.history.clear();
     question.options.clear();
     citations.iter_mut().for_each(|citation| citation.quote.clear());
     Line::Answered(Box::new(Item { question, citations, ..*item }))

@@ -6,8 +6,8 @@ use std::path::Path;
 use calls::{Agent, CallError, Caller, Priority, TenantId, WorkflowId};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use memory::{Event, MemoryError, Method, Session, Settings, Trace};
-use store::{Corpora, Writer};
+use memory::{Answer, Event, MemoryError, Method, Session, Settings, Trace};
+use store::{Corpora, Corpus, Writer};
 
 use super::case::{Case, Cases, Question};
 use super::folder::QaFolder;
@@ -273,10 +273,11 @@ impl Asking<'_> {
         let mut settings = self.settings(method, case)?;
         settings.choices.clone_from(&question.options);
         settings.answer_rules = Some(self.plan.suite()?.rules_for(question));
-        let session = session(&taped, settings, &trace, Priority::Workflow, workflow(method, &case.id, &question.id));
+        let workflow = workflow(method, &case.id, &question.id);
+        let session = session(&taped, settings, &trace, Priority::Workflow, workflow);
         let answered = match unprepared {
             Some(reason) => Err(format!("it could not prepare the text: {reason}")),
-            None => match memory::ask(&question.asked(), &corpus, &session).await {
+            None => match ask_in_conversation(question, &corpus, session).await {
                 Ok(answer) => Ok(answer),
                 Err(error) => Err(excusable(error)?),
             },
@@ -332,6 +333,14 @@ impl Asking<'_> {
         }
         Ok(verdicts)
     }
+}
+
+/// Asks a question with what it refers to in the conversation before it, as the server does.
+async fn ask_in_conversation(question: &Question, corpus: &Corpus, mut session: Session<'_>) -> memory::Result<Answer> {
+    let (asked, turns) = (question.asked(), question.turns());
+    session.settings.search_query = memory::search_query(&asked, &turns, &session);
+    let understood = memory::standalone(&asked, &turns, &session).await?;
+    memory::ask(&understood, corpus, &session).await
 }
 
 /// Tokens of a case's texts, by the answering model.

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use memory::AnswerForm;
 
 use super::case::{Cases, Question};
-use super::load::{answers, books, detective, locomo, longbench, longmemeval, narrative, wiki};
+use super::load::{answers, books, detective, follow_ups, locomo, longbench, longmemeval, narrative, wiki};
 use super::ruler;
 use crate::score::Scorer;
 use crate::{Error, Result, names};
@@ -28,10 +28,12 @@ pub enum QaSuite {
     TwoWiki,
     /// Questions of several data sets, some without an answer; see `load/answers.rs`.
     Answers,
+    /// Questions that refer to the one before them; see `load/follow_ups.rs`.
+    FollowUps,
 }
 
 impl QaSuite {
-    const NAMES: [(QaSuite, &'static str); 12] = [
+    const NAMES: [(QaSuite, &'static str); 13] = [
         (QaSuite::LoCoMo, "locomo"),
         (QaSuite::LongMemEval, "longmemeval"),
         (QaSuite::HotpotQa, "hotpotqa"),
@@ -44,6 +46,7 @@ impl QaSuite {
         (QaSuite::MuSiQue, "musique"),
         (QaSuite::TwoWiki, "2wiki"),
         (QaSuite::Answers, "answers"),
+        (QaSuite::FollowUps, "follow-ups"),
     ];
 
     /// The papers' scorers for it; comparisons use the first.
@@ -56,9 +59,12 @@ impl QaSuite {
             QaSuite::LoCoMo => &[F1Locomo, F1Gam, Bleu1],
             QaSuite::LongMemEval => &[LongMemEvalJudge, F1Squad],
             QaSuite::Ruler => &[RulerGam, RulerNvidia],
-            QaSuite::HotpotQa | QaSuite::NarrativeQa | QaSuite::MuSiQue | QaSuite::TwoWiki | QaSuite::Answers => {
-                &[F1Squad, EmSquad]
-            }
+            QaSuite::HotpotQa
+            | QaSuite::NarrativeQa
+            | QaSuite::MuSiQue
+            | QaSuite::TwoWiki
+            | QaSuite::Answers
+            | QaSuite::FollowUps => &[F1Squad, EmSquad],
             QaSuite::InfiniteBench => &[F1Squad, EmSquad, McLetter],
             QaSuite::DetectiveQa | QaSuite::LongBenchV2 => &[McLetter],
             QaSuite::LongReason => &[MindgraphCascade, MindgraphJudge],
@@ -84,7 +90,7 @@ impl QaSuite {
             QaSuite::HotpotQa => HOTPOTQA_RULES,
             QaSuite::NarrativeQa => NARRATIVEQA_RULES,
             QaSuite::DetectiveQa | QaSuite::LongBenchV2 => LETTER_RULES,
-            QaSuite::Answers => ANSWERS_RULES,
+            QaSuite::Answers | QaSuite::FollowUps => ANSWERS_RULES,
             _ => SHORT_RULES,
         }
     }
@@ -112,7 +118,7 @@ impl QaSuite {
     /// Whether reports count right, wrong and abstaining answers ([`super::Outcome`]). Such a suite has parts, and a
     /// limit applies to each of them.
     pub fn has_outcomes(self) -> bool {
-        self == QaSuite::Answers
+        matches!(self, QaSuite::Answers | QaSuite::FollowUps)
     }
 
     /// The categories that are asked unless others are named; all of them if there are none.
@@ -140,6 +146,7 @@ impl QaSuite {
             QaSuite::LongBenchV2 => longbench::load_v2(path),
             QaSuite::LongReason => longbench::load_longreason(path),
             QaSuite::Answers => answers::load(path),
+            QaSuite::FollowUps => follow_ups::load(path),
         }?;
         if cases.questions() == 0 {
             let problem = "there are no questions in it that can be asked".to_owned();

@@ -5,6 +5,7 @@ mod answers_suite;
 mod cases;
 mod data;
 mod faults;
+mod follow_ups;
 mod forms;
 mod published;
 mod questions;

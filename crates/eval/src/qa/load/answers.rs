@@ -18,16 +18,15 @@
 //! `_abs`, and they have no gold answers.
 
 use std::collections::BTreeSet;
-use std::ops::Range;
 use std::path::Path;
 
 use serde::Deserialize;
 
+use super::xquad::{self, Article, Paragraph, text_of};
 use super::{locomo, narrative, wiki};
 use crate::data::files;
 use crate::data::locomo::ANSWERABLE;
-use crate::data::records::Records;
-use crate::qa::case::{Case, Cases, Evidence, Question, Text, document};
+use crate::qa::case::{Case, Cases, Question, document};
 use crate::score::{contains_answer, squad_words};
 use crate::{Error, Random, Result};
 
@@ -95,59 +94,12 @@ fn drawn(mut cases: Cases, most: usize) -> Cases {
     cases
 }
 
-#[derive(Deserialize)]
-struct Xquad {
-    data: Vec<Article>,
-}
-
-#[derive(Deserialize)]
-struct Article {
-    title: String,
-    paragraphs: Vec<Paragraph>,
-}
-
-#[derive(Deserialize)]
-struct Paragraph {
-    context: String,
-    qas: Vec<Qa>,
-}
-
-#[derive(Deserialize)]
-struct Qa {
-    id: String,
-    question: String,
-    answers: Vec<Answer>,
-}
-
-#[derive(Deserialize)]
-struct Answer {
-    text: String,
-}
-
-impl Qa {
-    fn golds(&self) -> Vec<String> {
-        self.answers.iter().map(|answer| answer.text.clone()).collect()
-    }
-
-    /// The question of a part, answered by a span of its only source.
-    fn asked(&self, part: &str, paragraph: usize, bytes: Range<usize>) -> Question {
-        Question {
-            id: self.id.clone(),
-            text: self.question.clone(),
-            golds: self.golds(),
-            groups: vec![part.into()],
-            evidence: vec![Evidence { id: paragraph.to_string(), source: 0, bytes }],
-            ..Question::default()
-        }
-    }
-}
-
 /// A question's article, paragraph and place in it.
 type At = (usize, usize, usize);
 
 /// Questions asked of their articles, and others asked of articles without the paragraph of the answer.
 fn xquad(file: &Path, cases: &mut Cases) -> Result<()> {
-    let articles: Vec<Article> = Records::<Xquad>::read(file)?.into_values().flat_map(|file| file.data).collect();
+    let articles = xquad::read(file)?;
     let mut order = Vec::new();
     for (article, Article { paragraphs, .. }) in articles.iter().enumerate() {
         for (paragraph, Paragraph { qas, .. }) in paragraphs.iter().enumerate() {
@@ -211,23 +163,6 @@ fn without_paragraph(article: &Article, paragraph: usize, questions: &[At]) -> O
     let id = format!("xquad:{} without paragraph {paragraph}", article.title);
     let text = text_of(article, Some(paragraph)).0;
     (!questions.is_empty()).then(|| Case { sources: vec![document(&article.title, None, text)], id, questions })
-}
-
-/// The paragraphs of an article but one, with their places.
-fn text_of(article: &Article, without: Option<usize>) -> (String, Vec<Option<Range<usize>>>) {
-    let mut text = Text::default();
-    let mut spans = Vec::new();
-    for (number, paragraph) in article.paragraphs.iter().enumerate() {
-        if Some(number) == without {
-            spans.push(None);
-            continue;
-        }
-        if !text.text.is_empty() {
-            text.push("\n\n");
-        }
-        spans.push(Some(text.push(&paragraph.context)));
-    }
-    (text.text, spans)
 }
 
 fn unanswerable(id: &str, text: &str, kind: &str) -> Question {

@@ -3,6 +3,7 @@
 pub(super) mod answers;
 pub(super) mod books;
 pub(super) mod detective;
+pub(super) mod follow_ups;
 pub(super) mod locomo;
 pub(super) mod longbench;
 pub(super) mod longmemeval;
@@ -10,6 +11,7 @@ pub(super) mod narrative;
 pub(super) mod wiki;
 
 mod csv;
+mod xquad;
 
 use std::collections::BTreeMap;
 
