@@ -300,8 +300,12 @@ fn adds_up(trace: &[Value], usage: &Value) {
 /// The output without `--json`.
 fn printed(answer: &Value) -> String {
     let mut lines = vec![answer["answer"].as_str().unwrap().to_owned()];
-    if let Some(short) = answer["short"].as_str().filter(|short| answer["answer"] != *short) {
-        lines.push(format!("\nshort answer: {short}"));
+    if let Some(short) = answer["short"].as_str() {
+        match answer["probability"].as_f64() {
+            Some(right) => lines.push(format!("\nshort answer: {short} ({:.0} % likely to be right)", right * 100.0)),
+            None if answer["answer"] == short => {}
+            None => lines.push(format!("\nshort answer: {short}")),
+        }
     }
     let mut place = |what: String, citation: &Value| {
         let [page, start, end] = ["page", "start", "end"].map(|field| &citation[field]);

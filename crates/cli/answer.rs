@@ -33,8 +33,11 @@ pub fn print_rest(answer: &Answer, took: Duration) -> Result<()> {
 
 fn rest(answer: &Answer) -> String {
     let mut rest = String::from("\n");
-    if let Some(short) = answer.short.as_ref().filter(|short| **short != answer.answer) {
-        let _ = writeln!(rest, "\nshort answer: {short}");
+    if let Some(short) = &answer.short
+        && (*short != answer.answer || answer.probability.is_some())
+    {
+        let likely = answer.probability.map(|right| format!(" ({:.0} % likely to be right)", right * 100.0));
+        let _ = writeln!(rest, "\nshort answer: {short}{}", likely.unwrap_or_default());
     }
     rest.push_str(&judged(&answer.statements, &answer.citations));
     if let Some(confidence) = answer.confidence {
