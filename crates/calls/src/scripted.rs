@@ -133,8 +133,10 @@ impl Scripted {
         let Answer { mut text, finish, thought, tool_calls } = answer.unwrap_or(Err(CallError::Closed))?;
         let thought = thought.filter(|_| call.limits.thinking_tokens > 0);
         let tool_calls = if call.tools.is_some() { tool_calls } else { Vec::new() };
-        let stop = call.stop.iter().filter_map(|stop| Some((text.find(stop)?, stop))).min();
-        text.truncate(stop.map_or(text.len(), |(end, _)| end));
+        // The one that is complete first; of several the longest.
+        let found = |stop: &String| text.find(stop).map(|start| (start + stop.len(), start));
+        let stop = call.stop.iter().filter_map(|stop| Some((found(stop)?, stop))).min();
+        text.truncate(stop.map_or(text.len(), |((_, start), _)| start));
         let logprobs = call.logprobs.map_or_else(Vec::new, |top| certain(&text, top));
         if let Some(on_text) = &call.on_text {
             if let Some(thought) = &thought {

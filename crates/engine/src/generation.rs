@@ -26,7 +26,7 @@ use crate::text::TextStream;
 use crate::thought::Thought;
 use crate::vocabulary::Vocabulary;
 
-/// The outcome of one row of logits.
+/// What follows in a reply.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Next {
     Token(u32),
@@ -137,13 +137,8 @@ impl Generation {
         self.thought.as_ref().filter(|thought| thought.is_under_way())
     }
 
-    /// Selects the next token of the thought.
-    fn think(&mut self, mut logits: Logits, vocabulary: &Vocabulary) -> Result<Next, String> {
-        let known = self.thinking().and_then(Thought::known).and_then(|known| known.last().copied());
-        let token = match known {
-            Some(token) => token,
-            None => self.draw(&mut logits, &[], vocabulary)?.token,
-        };
+    /// Appends a token to the thought.
+    fn think(&mut self, token: u32, vocabulary: &Vocabulary) -> Next {
         self.lookup.push(token);
         self.adjustments.push(token);
         let bytes = vocabulary.tokenizer.bytes(token);
@@ -154,7 +149,42 @@ impl Generation {
                 on_text.send_piece(Piece::Thought(piece));
             }
         }
-        Ok(if crossed { Next::Border(token) } else { Next::Token(token) })
+        if crossed { Next::Border(token) } else { Next::Token(token) }
+    }
+
+    /// Appends the next token if it is known without logits: the grammar allows no other, or the thought or the reply
+    /// is being closed.
+    ///
+    /// # Errors
+    /// If the grammar fails, or a reply that loops cannot be closed.
+    fn next_known(&mut self, vocabulary: &Vocabulary) -> Result<Option<Next>, String> {
+        if let Some(thought) = self.thinking() {
+            let known = thought.known().and_then(|known| known.last().copied());
+            return Ok(known.map(|token| self.think(token, vocabulary)));
+        }
+        self.close_loop()?;
+        let left = self.limits.max_output_tokens - self.written.len();
+        // Log-probabilities need a row of logits for each token.
+        let Some(grammar) = self.grammar.as_mut().filter(|_| self.top_logprobs.is_none()) else { return Ok(None) };
+        let token = if let Some(closing) = &mut self.closing {
+            let Some(token) = closing.pop() else { return Ok(Some(Next::End(self.finish_reason()))) };
+            grammar.accept(token)?;
+            token
+        } else {
+            // What follows instead of a token that is not accepted is decided with its row.
+            let Some(token) = grammar.accept_forced(left)? else { return Ok(None) };
+            token
+        };
+        Ok(Some(self.append(Chosen { token, drawn: false }, vocabulary)))
+    }
+
+    /// Switches to the shortest completion if a reply in a format loops, once the grammar leaves a choice.
+    fn close_loop(&mut self) -> Result<(), String> {
+        let grammar = self.grammar.as_mut().filter(|_| self.loops && self.closing.is_none());
+        match grammar.map(Grammar::forced_token).transpose()? {
+            Some(None) => self.close(),
+            Some(Some(_)) | None => Ok(()),
+        }
     }
 
     /// Selects the next token from `logits`.
@@ -163,7 +193,8 @@ impl Generation {
     /// If no token is allowed, or the grammar fails.
     fn next(&mut self, mut logits: Logits, vocabulary: &Vocabulary) -> Result<Next, String> {
         if self.thinking().is_some() {
-            return self.think(logits, vocabulary);
+            let token = self.draw(&mut logits, &[], vocabulary)?.token;
+            return Ok(self.think(token, vocabulary));
         }
         let row = match (&logits, self.top_logprobs) {
             (Logits::All(logits), Some(top)) => Some(Row::read(logits, vocabulary.tokenizer.len(), top)),
@@ -182,48 +213,37 @@ impl Generation {
             self.end_token = is_end.then_some(chosen.token);
             (!is_end).then_some(chosen)
         };
-        let Some(Chosen { token, drawn }) = chosen else { return Ok(Next::End(self.finish_reason())) };
+        let Some(chosen) = chosen else { return Ok(Next::End(self.finish_reason())) };
         if let (Some(row), Some(logits)) = (row, unchanged) {
+            let Chosen { token, drawn } = chosen;
             self.logprobs.push(row.of(token, logits[token as usize], drawn, &vocabulary.tokenizer));
         }
-        let stopped = self.write(token, vocabulary);
+        Ok(self.append(chosen, vocabulary))
+    }
+
+    /// Appends a token, after which the reply may end.
+    fn append(&mut self, chosen: Chosen, vocabulary: &Vocabulary) -> Next {
+        let stopped = self.write(chosen, vocabulary);
         if stopped || self.grammar.as_ref().is_some_and(Grammar::is_complete) {
-            return Ok(Next::End(self.finish_reason()));
-        }
-        if self.append_forced_end(vocabulary) {
-            return Ok(Next::End(self.finish_reason()));
+            return Next::End(self.finish_reason());
         }
         let full = self.written.len() == self.limits.max_output_tokens;
         match &self.grammar {
-            None if self.loops => Ok(Next::End(Finish::Repetition)),
-            None if full => Ok(Next::End(Finish::Length)),
-            Some(_) if full => Ok(Next::End(self.closed_reason())),
-            Some(_) if self.loops && self.closing.is_none() => {
-                self.close()?;
-                Ok(Next::Token(token))
-            }
-            _ => Ok(Next::Token(token)),
+            None if self.loops => Next::End(Finish::Repetition),
+            None if full => Next::End(Finish::Length),
+            Some(_) if full => Next::End(self.closed_reason()),
+            _ => Next::Token(chosen.token),
         }
     }
 
-    /// Writes the rest of a reply if the grammar forces it: no logits are needed for it.
-    fn append_forced_end(&mut self, vocabulary: &Vocabulary) -> bool {
-        let left = self.limits.max_output_tokens - self.written.len();
-        let grammar = self.grammar.as_mut().filter(|_| self.closing.is_none() && self.top_logprobs.is_none());
-        let Some(end) = grammar.and_then(Grammar::forced_end).filter(|end| end.len() <= left) else { return false };
-        for token in end {
-            self.write(token, vocabulary);
-        }
-        true
-    }
-
-    /// Appends a token and streams the text that is final; true if a stop string was found.
-    fn write(&mut self, token: u32, vocabulary: &Vocabulary) -> bool {
+    /// Writes a token and streams the text that is final; true if a stop string was found.
+    fn write(&mut self, Chosen { token, drawn }: Chosen, vocabulary: &Vocabulary) -> bool {
         self.written.push(token);
         self.lookup.push(token);
         self.adjustments.push(token);
         let bytes = vocabulary.tokenizer.bytes(token);
-        self.loops |= self.closing.is_none() && self.repetition.push(token, bytes);
+        // Text that the format repeats is no loop.
+        self.loops |= self.closing.is_none() && self.repetition.push(token, bytes) && drawn;
         self.text.push(bytes);
         let (piece, stopped) = self.stops.show(self.text.so_far());
         if let Some(on_text) = self.on_text.as_ref().filter(|_| !piece.is_empty()) {

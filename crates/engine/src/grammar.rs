@@ -2,13 +2,19 @@
 //!
 //! A [`Grammar`] gives a logits mask before each token, and the shortest completion of the reply so far. Where the format
 //! has keywords that no grammar enforces, a token is accepted only if a completion is known that makes the reply valid.
-//! If llguidance's automata exceed their limits in the midst of a reply, it is completed by the shortest way.
+//! If llguidance's automata exceed their limits in the midst of a reply, perhaps because of other replies that share
+//! them, it gets new ones; if these do too, it is completed by the shortest way.
 
-use std::sync::Arc;
+mod forced;
+
+use std::fmt::Display;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use llguidance::Matcher;
 use toktrie::{SimpleVob, TokenizerEnv};
+
+use forced::Forced;
 
 use crate::completion::{Closer, Condition, Effort, ParseState};
 use crate::schema::Check;
@@ -21,6 +27,10 @@ pub struct Grammar {
     matcher: Matcher,
     /// True once the automata of the matcher have exceeded their limits, or a panic has left them locked. Clones share both.
     is_exhausted: Arc<AtomicBool>,
+    /// The matcher before the first token, with automata that no reply uses; none in a grammar of one reply only.
+    unused: Option<Arc<Mutex<Matcher>>>,
+    /// The tokens that the matcher has consumed.
+    consumed: Vec<u32>,
     /// The matcher's state in our chart, for the distance to the end.
     state: ParseState,
     closer: Arc<Closer>,
@@ -40,10 +50,8 @@ pub struct Grammar {
     rest: Option<Vec<u32>>,
     /// The tokens that may come next, once they are known.
     mask: Option<SimpleVob>,
-    /// The tokens that must come next, once they are known.
-    forced: Option<Vec<u32>>,
-    /// Bytes that the grammar forces before the next choice, once they are known.
-    bytes_to_choice: usize,
+    /// What the grammar forces next, once it is known.
+    forced: Option<Forced>,
 }
 
 /// Whether a token was accepted.
@@ -75,6 +83,8 @@ impl Grammar {
         let mut grammar = Grammar {
             matcher,
             is_exhausted: Arc::default(),
+            unused: None,
+            consumed: Vec::new(),
             state: closer.begin(),
             closer,
             env,
@@ -88,7 +98,6 @@ impl Grammar {
             rest: None,
             mask: None,
             forced: None,
-            bytes_to_choice: 0,
         };
         grammar.shortest = grammar.closing()?.len();
         Ok(grammar)
@@ -123,6 +132,13 @@ impl Grammar {
     /// Tokens of the shortest reply.
     pub fn shortest(&self) -> usize {
         self.shortest
+    }
+
+    /// The same grammar, from which those of several replies are copied. It is used for none of them, so that its
+    /// automata do not grow.
+    #[must_use]
+    pub fn shared(self) -> Grammar {
+        Grammar { unused: Some(Arc::new(Mutex::new(self.matcher.clone()))), ..self }
     }
 
     /// The same grammar with automata of its own: clones that share them compute their masks one at a time.
@@ -173,10 +189,14 @@ impl Grammar {
             let trie = self.env.tok_trie();
             return Ok(rest.last().map_or_else(|| trie.eos_token_set(), |token| trie.singleton_token_set(*token)));
         }
-        let mut mask = match self.matcher.compute_mask_or_eos() {
+        let found = match self.next_forced() {
+            Some(token) => Ok(self.env.tok_trie().singleton_token_set(token)),
+            None => self.with_matcher(Matcher::compute_mask_or_eos),
+        };
+        let mut mask = match found {
             Ok(mask) => mask,
             Err(error) => {
-                self.complete_without_matcher(&error.to_string())?;
+                self.complete_without_matcher(&error)?;
                 return self.find_mask();
             }
         };
@@ -270,10 +290,36 @@ impl Grammar {
     }
 
     fn consume(&mut self, token: u32) -> Result<(), String> {
-        (self.mask, self.forced) = (None, None);
-        self.bytes_to_choice = self.bytes_to_choice.saturating_sub(self.env.tokenizer.bytes(token).len());
+        self.mask = None;
+        self.forced = self.forced.take().and_then(|forced| forced.after(token));
         self.run = self.whitespace.run_after(self.run, token);
-        self.matcher.consume_token(token).or_else(|error| self.complete_without_matcher(&error.to_string()))
+        if let Err(error) = self.with_matcher(|matcher| matcher.consume_token(token)) {
+            return self.complete_without_matcher(&error);
+        }
+        self.consumed.push(token);
+        Ok(())
+    }
+
+    /// The result of an operation of the matcher. One that fails is repeated with new automata: other replies that
+    /// share these may have taken them to their limits.
+    fn with_matcher<T, E: Display>(&mut self, operate: impl Fn(&mut Matcher) -> Result<T, E>) -> Result<T, String> {
+        let error = match operate(&mut self.matcher) {
+            Ok(done) => return Ok(done),
+            Err(error) => error.to_string(),
+        };
+        let (done, matcher) = self.repeated(&operate).ok_or(error)?;
+        (self.matcher, self.is_exhausted) = (matcher, Arc::default());
+        Ok(done)
+    }
+
+    /// The result of an operation of a matcher after the same tokens with automata that no other reply uses, and that
+    /// matcher; none if it fails too.
+    fn repeated<T, E>(&self, operate: &impl Fn(&mut Matcher) -> Result<T, E>) -> Option<(T, Matcher)> {
+        let mut matcher = self.unused.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner).deep_clone();
+        matcher.consume_tokens(&self.consumed).ok()?;
+        let done = operate(&mut matcher).ok()?;
+        self.is_exhausted.store(true, Ordering::Relaxed);
+        Some((done, matcher))
     }
 
     /// Has the reply completed by the shortest way, because the matcher failed with this error.
@@ -311,37 +357,6 @@ impl Grammar {
         self.rest.as_ref().map_or_else(|| self.matcher.is_stopped(), Vec::is_empty)
     }
 
-    /// Tokens that must come next, if the grammar forces the text. The model may still split that text into other
-    /// tokens.
-    pub fn forced(&mut self) -> Vec<u32> {
-        if let Some(rest) = &self.rest {
-            return rest.iter().rev().copied().collect();
-        }
-        self.forced.get_or_insert_with(|| self.matcher.compute_ff_tokens()).clone()
-    }
-
-    /// The rest of the reply, if the grammar forces it up to its end.
-    pub fn forced_end(&mut self) -> Option<Vec<u32>> {
-        if self.rest.is_some() {
-            return Some(self.forced());
-        }
-        // The forced text before a choice is looked through once; most tokens are choices themselves.
-        if self.bytes_to_choice > 0 || self.forced().is_empty() {
-            return None;
-        }
-        let mut matcher = self.matcher.clone();
-        let mut end: Vec<u32> = Vec::new();
-        while !matcher.is_stopped() {
-            let forced = matcher.consume_ff_tokens();
-            if forced.is_empty() {
-                self.bytes_to_choice = end.iter().map(|token| self.env.tokenizer.bytes(*token).len()).sum();
-                return None;
-            }
-            end.extend(forced);
-        }
-        matcher.get_error().is_none().then_some(end)
-    }
-
     /// How many of these tokens may follow one another.
     pub fn allowed_of(&mut self, tokens: &[u32]) -> usize {
         if self.rest.is_some() {
@@ -360,12 +375,14 @@ impl Grammar {
         }
         let bytes = self.completion()?;
         let tokens = self.env.tokens(&bytes)?;
-        let mut matcher = self.matcher.clone();
-        let is_taken = match matcher.consume_tokens(&tokens) {
-            Ok(()) => matcher.is_stopped() || matcher.is_accepting().unwrap_or(false),
-            Err(error) => is_beyond_limits(&error.to_string()),
+        let is_end = |matcher: &mut Matcher| {
+            matcher.consume_tokens(&tokens).map(|()| matcher.is_stopped() || matcher.is_accepting().unwrap_or(false))
         };
-        if is_taken {
+        let is_taken = is_end(&mut self.matcher.clone()).or_else(|error| {
+            let repeated = self.repeated(&is_end).map(|(is_taken, _)| is_taken);
+            repeated.ok_or_else(|| error.to_string())
+        });
+        if is_taken.unwrap_or_else(|error| is_beyond_limits(&error)) {
             return Ok(tokens);
         }
         Err(format!("its shortest completion {:?} is not accepted", String::from_utf8_lossy(&bytes)))

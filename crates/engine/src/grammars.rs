@@ -36,27 +36,32 @@ pub struct Grammars {
 /// A format, or why there is no grammar of it. Calls of the same format wait until it is compiled, others do not.
 type Compiled = Arc<OnceLock<Result<Format, String>>>;
 
-/// A compiled format: one grammar, or several with automata of their own, so that as many threads can compute masks at the same
-/// time.
-struct Format(Mutex<Vec<Grammar>>);
+/// A compiled format.
+struct Format {
+    /// The grammar as it was compiled, whose automata no reply uses.
+    unused: Mutex<Grammar>,
+    /// The grammars of replies with automata of their own, so that as many threads can compute masks at the same time.
+    used: Mutex<Vec<Grammar>>,
+}
 
 impl Format {
     fn new(grammar: Grammar) -> Format {
-        Format(Mutex::new(vec![grammar]))
+        Format { unused: Mutex::new(grammar.shared()), used: Mutex::default() }
     }
 
     /// A grammar for a reply: the one that the fewest replies use, or another one if all are in use.
     fn grammar(&self) -> Grammar {
-        let (grammar, is_shared) = {
-            let grammars = self.grammars();
-            let least = grammars.iter().min_by_key(|grammar| grammar.clones()).expect("there is always one");
-            let is_shared = least.clones() > 0 && grammars.len() < format_threads::threads();
-            (least.clone(), is_shared)
+        let known = {
+            let mut grammars = self.grammars();
+            grammars.retain(|grammar| !grammar.is_exhausted());
+            let is_full = grammars.len() >= format_threads::threads();
+            match grammars.iter().min_by_key(|grammar| grammar.clones()) {
+                Some(least) if is_full || least.clones() == 0 => return least.clone(),
+                least => least.cloned(),
+            }
         };
-        if !is_shared {
-            return grammar;
-        }
         // Copying automata takes time, during which other calls get theirs.
+        let grammar = known.unwrap_or_else(|| self.unused.lock().unwrap_or_else(PoisonError::into_inner).clone());
         let separate = grammar.separate();
         self.grammars().push(separate.clone());
         separate
@@ -69,12 +74,8 @@ impl Format {
         grammars.retain(|grammar| std::mem::take(&mut is_first) || grammar.clones() > 0);
     }
 
-    fn is_exhausted(&self) -> bool {
-        self.grammars().iter().any(Grammar::is_exhausted)
-    }
-
     fn grammars(&self) -> MutexGuard<'_, Vec<Grammar>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -127,11 +128,7 @@ impl Grammars {
         if compiled.len() >= MAX_COMPILED && !compiled.contains_key(&key) {
             compiled.clear();
         }
-        let known = compiled.entry(key).or_default();
-        if known.get().is_some_and(|known| known.as_ref().is_ok_and(Format::is_exhausted)) {
-            *known = Compiled::default();
-        }
-        let format = Arc::clone(known);
+        let format = Arc::clone(compiled.entry(key).or_default());
         compiled.values().filter_map(|format| format.get()?.as_ref().ok()).for_each(Format::release);
         drop(by_tenant);
         let format = format.get_or_init(|| compile().map(Format::new));
@@ -309,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn a_format_whose_matcher_panicked_is_compiled_again() {
+    fn a_grammar_whose_matcher_panicked_is_not_used_again() {
         let grammars = grammars(vec![257]);
         let format = OutputFormat::Choice(vec!["yes".into()]);
         let compiled = || grammars.grammar(TenantId::LOCAL, &format).unwrap().unwrap();

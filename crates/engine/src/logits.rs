@@ -23,7 +23,7 @@ pub(crate) enum Purpose {
     All,
     /// A token is drawn.
     Draw(RowDraw),
-    /// The next token is known without logits.
+    /// It is not read.
     Nothing,
 }
 

@@ -16,14 +16,18 @@ impl Stops {
         Stops { strings, shown_bytes: 0, found: None }
     }
 
-    /// The text that can be streamed now, and true if a stop string follows it.
+    /// The text that can be streamed now, and true if a stop string follows it: the one that is complete first, of
+    /// several the longest. It does not depend on how the text was cut into tokens.
     pub fn show<'a>(&mut self, text: &'a str) -> (&'a str, bool) {
         let new = &text[self.shown_bytes..];
-        let find = |(index, string): (usize, &String)| Some((new.find(string.as_str())?, index));
+        let find = |(index, string): (usize, &String)| {
+            let start = new.find(string.as_str())?;
+            Some((start + string.len(), start, index))
+        };
         let stop = self.strings.iter().enumerate().filter_map(find).min();
-        let end = stop.map_or_else(|| new.len() - self.held_bytes(new), |(end, _)| end);
+        let end = stop.map_or_else(|| new.len() - self.held_bytes(new), |(_, start, _)| start);
         self.shown_bytes += end;
-        self.found = stop.map(|(_, index)| index);
+        self.found = stop.map(|(.., index)| index);
         (&new[..end], stop.is_some())
     }
 
@@ -73,9 +77,20 @@ mod tests {
     }
 
     #[test]
-    fn the_first_stop_string_of_the_text_is_known() {
-        let mut watch = Stops::new(["c", "bc", "b"].map(str::to_owned).to_vec());
-        assert_eq!((watch.show("abc"), watch.found()), (("a", true), Some("bc")));
+    fn the_first_stop_string_of_the_text_is_known_however_it_is_cut() {
+        let check = |stops: &[&str], text: &str, shown: &str, found: &str| {
+            for size in 1..=text.len() {
+                let mut watch = Stops::new(stops.iter().map(ToString::to_string).collect());
+                let mut ends = (0..text.len()).step_by(size).map(|start| text.len().min(start + size));
+                assert!(ends.any(|end| watch.show(&text[..end]).1), "{stops:?}");
+                assert_eq!((&text[..watch.shown_bytes()], watch.found()), (shown, Some(found)), "{stops:?} by {size}");
+            }
+        };
+        check(&["c", "bc", "b"], "abc", "a", "b");
+        check(&["bcd", "c"], "abcd", "ab", "c");
+        check(&["c", "bc"], "abcd", "a", "bc");
+        check(&["abcd", "bc", "cd"], "xabcd", "xa", "bc");
+        check(&["abcd", "e"], "xabcde", "x", "abcd");
     }
 
     #[test]

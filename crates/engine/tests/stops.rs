@@ -90,6 +90,20 @@ fn a_reply_names_the_token_that_was_drawn_to_end_it() {
 }
 
 #[test]
+fn text_that_the_format_repeats_is_no_loop() {
+    let engine = engine("no-loop");
+    let song = json!({ "const": "la ".repeat(30) });
+    let sung = json!({ "type": "object", "properties": { "song": song, "sung": { "type": "boolean" } },
+        "required": ["song", "sung"], "additionalProperties": false });
+    for (schema, logprobs) in [(&song, None), (&song, Some(0)), (&sung, None), (&sung, Some(0))] {
+        let call = Call { output_format: OutputFormat::Json(schema.clone()), logprobs, ..ask("Sing it.", 200) };
+        let reply = run(engine.call(call)).unwrap();
+        assert!(reply.text.contains(&"la ".repeat(30)), "{}", reply.text);
+        assert_eq!(reply.finish, Finish::Stop, "{schema} {logprobs:?}");
+    }
+}
+
+#[test]
 fn a_token_that_the_format_forces_or_that_closes_the_reply_is_not_drawn() {
     let engine = engine("drawn");
     let check = |call: Call, text: &str, finish: Finish, drawn: &str| {

@@ -8,7 +8,8 @@ use crate::scheduler::{Scheduler, next_token};
 impl Scheduler {
     /// Running sequences in the order in which they get rows, and whether each computes its prompt. Decodes are first. Prompts of
     /// a tenant keep the order in which they are due; of prompts of the same priority, that of the tenant with the fewest tokens is
-    /// next, where its prompts that are already in the order count in full.
+    /// next, where its prompts that are already in the order count in full. Many tokens of a reply are ordered as a prompt;
+    /// they were counted when they were appended.
     pub(crate) fn order(&self) -> Vec<(bool, SequenceId)> {
         let turns = self.inherited_turns();
         let mut by_due: Vec<(QueueKey, SequenceId)> =

@@ -178,8 +178,8 @@ impl Scheduler {
         (self.running.len(), self.waiting.len())
     }
 
-    /// Adds a sampled token to a sequence whose tokens are all computed. If it was drafted, it is computed already: the token
-    /// after it is appended too, since no step computes it again.
+    /// Adds a token to a sequence. If it was drafted, it is computed already: the token after it is appended too, since no step
+    /// computes it again. Several that were not drafted are computed by the next step as one chunk.
     ///
     /// # Panics
     /// If the sequence is not running or was promised no room for it.
@@ -217,7 +217,7 @@ impl Scheduler {
         self.config.step_tokens / self.config.max_running - 1
     }
 
-    /// Running sequences whose prompts are computed.
+    /// Running sequences that decode.
     pub fn decoding(&self) -> usize {
         self.running.values().filter(|sequence| sequence.is_decoding()).count()
     }

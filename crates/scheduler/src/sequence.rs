@@ -52,10 +52,13 @@ pub(crate) struct Sequence {
     pub own_prompt_tokens: usize,
 }
 
+/// Most tokens of a reply that a decode computes at once. More of them, which needed no logits, are work like that of a prompt.
+const MAX_DECODED: usize = 16;
+
 impl Sequence {
-    /// True if only the newest token is still to be computed.
+    /// True if its prompt is computed, and its reply but for a few tokens. Others get their rows as prompts do.
     pub fn is_decoding(&self) -> bool {
-        self.ready_tokens >= self.prompt_len
+        self.ready_tokens >= self.prompt_len && self.tokens.len() - self.ready_tokens <= MAX_DECODED
     }
 
     /// Prompt tokens that it still has to compute itself.

@@ -243,7 +243,7 @@ fn run_step(
     }
 }
 
-/// Ends a sequence, or appends what its draft got right, then a token, then a draft anew.
+/// Ends a sequence, or appends what its draft got right, then a token, at times more that need no logits, then a draft anew.
 fn write_on(work: &Work, scheduler: &mut Scheduler, expected: &mut HashMap<SequenceId, Expected>, random: &mut Random) {
     let id = work.sequence;
     let sequence = expected.get_mut(&id).unwrap();
@@ -265,6 +265,12 @@ fn write_on(work: &Work, scheduler: &mut Scheduler, expected: &mut HashMap<Seque
         if draft.get(row) != Some(&token) || row == work.drafted {
             break;
         }
+    }
+    let most = sequence.max_output - (sequence.tokens.len() - sequence.prompt_len);
+    for _ in 0..[0, 0, 1, 2, 5, 40][random.below(6)].min(most) {
+        let token = random.below(5) as u32;
+        sequence.tokens.push(token);
+        scheduler.append(id, token);
     }
     sequence.draft = (0..random.below(7)).map(|_| random.below(5) as u32).collect();
     scheduler.draft(id, &sequence.draft);

@@ -70,3 +70,41 @@ fn a_prompt_that_fills_a_page_for_another_has_its_priority() {
     submit(&mut scheduler, 3, [shared, vec![7]].concat(), 0);
     assert_eq!(step(&mut scheduler)[0], 1, "the urgent request waits for its pages");
 }
+
+#[test]
+fn many_tokens_that_needed_no_logits_get_rows_as_a_prompt_does() {
+    let mut scheduler = Scheduler::new(Config { pages: 64, step_tokens: 64, max_running: 8 });
+    let submit = |scheduler: &mut Scheduler, id: u64, tokens: usize| {
+        let request = Request {
+            id: SequenceId(id),
+            tenant: TenantId(id),
+            namespace: Namespace(id),
+            prompt: (0..tokens as u32).collect(),
+            stable_tokens: 0,
+            workflow: None,
+            max_output_tokens: 400,
+            priority: 1,
+        };
+        scheduler.submit(request).unwrap();
+    };
+    let step = |scheduler: &mut Scheduler| -> Vec<(u64, usize)> {
+        let work = scheduler.step(64).work;
+        for work in &work {
+            scheduler.commit(work);
+            if work.wants_logits {
+                let tokens = if work.sequence == SequenceId(1) && work.start == 0 { 300 } else { 1 };
+                (0..tokens).for_each(|_| scheduler.append(work.sequence, 7));
+            }
+        }
+        work.iter().map(|work| (work.sequence.0, work.tokens.len())).collect()
+    };
+    submit(&mut scheduler, 1, 5);
+    assert_eq!(step(&mut scheduler), [(1, 5)]);
+    assert_eq!(scheduler.decoding(), 0);
+    submit(&mut scheduler, 2, 60);
+    assert_eq!(step(&mut scheduler), [(2, 60), (1, 4)], "the other tenant has fewer tokens");
+    for left in [296, 233, 170, 107] {
+        assert_eq!(step(&mut scheduler), [(2, 1), (1, 63)], "{left} are left");
+    }
+    assert_eq!(step(&mut scheduler), [(2, 1), (1, 44)]);
+}

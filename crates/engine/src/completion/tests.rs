@@ -57,14 +57,23 @@ impl Bench {
     /// reply invalid is drawn again.
     pub fn answer(&self, mut grammar: Grammar, most: usize, random: &mut u64) -> Result<String, String> {
         let mut written = Vec::new();
+        let mut drawn = |of: usize| {
+            *random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            usize::try_from(*random >> 33).unwrap() % of
+        };
         while !grammar.is_complete() {
+            if let Some(token) = grammar.accept_forced(most - written.len())? {
+                // As many numbers as if it were drawn.
+                drawn(1);
+                written.push(token);
+                continue;
+            }
             let mut allowed: Vec<u32> = grammar.mask()?.iter().collect();
             let token = loop {
                 if allowed.is_empty() || written.len() == most {
                     break None;
                 }
-                *random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-                let token = allowed.swap_remove(usize::try_from(*random >> 33).unwrap() % allowed.len());
+                let token = allowed.swap_remove(drawn(allowed.len()));
                 if grammar.is_end(token) {
                     return Ok(self.text(&written));
                 }
@@ -138,6 +147,27 @@ fn an_automaton_that_grew_too_large_is_not_used_for_the_next_reply() {
     let number = bench.answer(after("{\"a\":\"\",\"n\":"), 120, &mut 3).unwrap();
     assert!(["-26163}", "-78489}"].contains(&number.as_str()), "{number}");
     assert!(after("{\"a\":\"").mask().unwrap().num_set() > 100, "any string may follow");
+}
+
+#[test]
+fn a_reply_whose_automata_another_one_took_to_their_limits_gets_new_ones() {
+    let bench = Bench::new();
+    let schema = form(json!({ "a": { "type": "string" }, "n": complex_number() }));
+    let begin = |grammar: &mut Grammar, text: &str| {
+        bench.tokenizer.encode(text).unwrap().into_iter().for_each(|token| grammar.accept(token).unwrap());
+    };
+    let mut one = bench.grammar(&schema).unwrap();
+    let mut other = one.clone();
+    begin(&mut other, "{\"a\":\"x");
+    let mut waiting = other.clone();
+    begin(&mut one, "{\"a\":\"\",\"n\":");
+    bench.answer(one, 120, &mut 3).unwrap();
+    assert!(other.is_exhausted());
+    assert!(other.mask().unwrap().num_set() > 100, "any character may follow");
+    begin(&mut waiting, "yz");
+    assert!(!waiting.is_closing() && !other.is_closing());
+    assert!(!waiting.is_exhausted() && !other.is_exhausted());
+    begin(&mut other, "\",\"n\":");
 }
 
 #[test]
@@ -330,18 +360,48 @@ fn an_answer_is_closed_from_within_a_lexeme() {
 }
 
 #[test]
-fn an_end_is_forced_once_no_choice_is_left() {
+fn tokens_are_forced_where_no_choice_is_left() {
     let bench = Bench::new();
     let schema = form(json!({ "a": { "type": "boolean" }, "b": { "type": "boolean" }, "c": { "const": "said" } }));
     let mut grammar = bench.grammar(&schema).unwrap();
     let tokens = |text| bench.tokenizer.encode(text).unwrap();
-    for token in tokens("{\"a\":false,\"b\":") {
-        assert_eq!(grammar.forced_end(), None);
-        grammar.accept(token).unwrap();
-    }
-    assert_eq!(grammar.forced_end(), None, "a value is to be chosen");
+    tokens("{\"a\":false,\"b\":").into_iter().for_each(|token| grammar.accept(token).unwrap());
+    assert_eq!(grammar.forced_token(), Ok(None), "a value is to be chosen");
     tokens("true").into_iter().for_each(|token| grammar.accept(token).unwrap());
-    assert_eq!(bench.text(&grammar.forced_end().unwrap()), ",\"c\":\"said\"}");
+    let mut forced = Vec::new();
+    while let Some(token) = grammar.forced_token().unwrap() {
+        grammar.accept(token).unwrap();
+        forced.push(token);
+    }
+    assert_eq!(bench.text(&forced), ",\"c\":\"said\"}");
+    assert!(grammar.is_complete());
+}
+
+#[test]
+fn forced_tokens_are_accepted_if_the_reply_can_be_closed_after_them() {
+    let bench = Bench::new();
+    let said = json!({ "const": "said, and said again" });
+    // The keys of the second are checked beside the grammar.
+    for last in [json!({ "type": "boolean" }), json!({ "type": "object" })] {
+        let schema = form(json!({ "a": said, "b": { "type": "boolean" }, "c": last }));
+        let grammar = bench.grammar(&schema).unwrap();
+        let (shortest, text) = (grammar.shortest(), bench.shortest(&schema));
+        for most in [shortest, shortest + 1, text.len(), text.len() + 1] {
+            let (mut grammar, mut forced) = (grammar.clone(), Vec::new());
+            let run = grammar.forced();
+            while let Some(token) = grammar.accept_forced(most - forced.len()).unwrap() {
+                forced.push(token);
+                assert_eq!(grammar.forced(), run[forced.len().min(run.len())..], "the text is tokenised once");
+            }
+            assert_eq!(bench.text(&forced), "{\"a\":\"said, and said again\",\"b\":", "within {most}");
+            assert!(grammar.closing().unwrap().len() <= most - forced.len());
+        }
+        let mut grammar = grammar.clone();
+        for most in [0, 1, shortest - 1] {
+            assert_eq!(grammar.accept_forced(most), Ok(None), "within {most}");
+            assert_eq!(grammar.closing().unwrap().len(), shortest, "nothing was accepted");
+        }
+    }
 }
 
 /// Schemas with keywords that no grammar enforces.

@@ -1,9 +1,13 @@
+use std::cell::Cell;
 use std::path::Path;
 use std::sync::mpsc::RecvTimeoutError;
 
-use calls::{Agent, Call, CallError, Finish, OnText, OutputFormat, Prompt, Reply, Sampling, Stability, TokenLogprob};
+use calls::{
+    Agent, Call, CallError, Finish, Limits, OnText, OutputFormat, Prompt, Reply, Sampling, Stability, TokenLogprob,
+};
 use models::LanguageModel;
 use scheduler::Namespace;
+use serde_json::json;
 use test_support::fuzz;
 use tokio::sync::oneshot;
 
@@ -74,6 +78,39 @@ fn replies(
         back.into_iter().rev().for_each(|(_, job)| runner.take_back(proceed(job)));
     }
     waiting.into_iter().map(|reply| essence(reply.and_then(|mut reply| reply.try_recv().unwrap()))).collect()
+}
+
+#[test]
+fn tokens_that_a_format_forces_take_no_steps_of_their_own_in_any_batch() {
+    let mut model = model();
+    let said = "The quick brown fox jumps over a lazy dog, and it is gone.";
+    let schema = json!({ "type": "object", "properties": { "said": { "const": said }, "sure": { "type": "boolean" } },
+        "required": ["said", "sure"], "additionalProperties": false });
+    let output_format = OutputFormat::Json(schema);
+    let calls = (0..12).map(|seed| {
+        let call = calls(0).swap_remove(0);
+        let limits = Limits { max_output_tokens: 120, ..call.limits };
+        Call { output_format: output_format.clone(), limits, sampling: Sampling::at(1.0, seed), ..call }
+    });
+    let calls: Vec<Call> = calls.collect();
+    let rows = Cell::new(0);
+    let counted = |job: FormatJob| {
+        rows.set(rows.get() + job.rows.logits.len());
+        job.run()
+    };
+    let together = replies(&mut model, &calls, counted, || 0);
+    // Those of the prompts, and those of the tokens that are drawn.
+    assert!(rows.get() <= 3 * calls.len(), "{} rows of logits for {} replies", rows.get(), calls.len());
+    for (call, together) in calls.into_iter().zip(together) {
+        let (text, finish, output_tokens, _) = together.unwrap();
+        let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert!(value["said"] == said && value["sure"].is_boolean(), "{text}");
+        assert_eq!((finish, output_tokens), (Finish::Stop, text.len()), "every byte is a token");
+        let alone = replies(&mut model, &[Call { logprobs: Some(0), ..call }], FormatJob::run, || 0).swap_remove(0);
+        let (text_alone, finish_alone, tokens_alone, logprobs) = alone.unwrap();
+        assert_eq!((&text_alone, finish_alone, tokens_alone), (&text, finish, output_tokens));
+        assert_eq!(logprobs.len(), tokens_alone, "each token has its own");
+    }
 }
 
 /// As the engine's thread continues a reply without a format.

@@ -17,14 +17,15 @@ pub(crate) struct StepRows {
 /// What a step adds to a reply.
 pub(crate) struct Advance {
     pub next: Vec<Next>,
-    /// Tokens of the reply, those without a row of logits included.
+    /// Tokens of the reply, its last one included.
     pub written_tokens: usize,
     /// The draft of the next step, or why the reply failed.
     pub draft: Result<Vec<u32>, String>,
 }
 
 impl Generation {
-    /// Samples the next token, and one more for each accepted draft token.
+    /// Samples the next token, and one more for each accepted draft token. Tokens that are known without logits are
+    /// appended between them; the next step computes those that were not drafted, without rows of logits.
     pub fn advance(&mut self, rows: StepRows, vocabulary: &Vocabulary) -> Advance {
         let (before, mut next) = (self.written_tokens(), Vec::new());
         self.prepared = None;
@@ -38,25 +39,29 @@ impl Generation {
         vocabulary: &Vocabulary,
         taken: &mut Vec<Next>,
     ) -> Result<Vec<u32>, String> {
-        for (row, logits) in logits.into_iter().enumerate() {
-            let next = self.next(logits, vocabulary)?;
-            let goes_on = match next {
-                Next::Token(token) if draft.get(row) == Some(&token) => true,
-                Next::Token(_) => {
-                    self.lookup.learn(row, draft.len());
-                    false
-                }
-                Next::Border(_) => false,
-                Next::End(_) => {
-                    taken.push(next);
-                    return Ok(Vec::new());
-                }
+        let mut rows = logits.into_iter();
+        // The number of tokens while they are those of the draft, and the next row is therefore that of the next token.
+        let mut drafted = Some(0);
+        loop {
+            let row = rows.next().filter(|_| drafted.is_some());
+            let next = match (self.next_known(vocabulary)?, row) {
+                (Some(known), _) => known,
+                (None, Some(logits)) => self.next(logits, vocabulary)?,
+                (None, None) => return Ok(self.draft(max_draft_tokens)),
             };
+            drafted = match (&next, drafted) {
+                (Next::Token(token), Some(right)) if draft.get(right) == Some(token) => Some(right + 1),
+                (Next::Token(_), Some(right)) => {
+                    self.lookup.learn(right, draft.len());
+                    None
+                }
+                _ => None,
+            };
+            let is_end = matches!(next, Next::End(_));
             taken.push(next);
-            if !goes_on {
-                break;
+            if is_end {
+                return Ok(Vec::new());
             }
         }
-        Ok(self.draft(max_draft_tokens))
     }
 }

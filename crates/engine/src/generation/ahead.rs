@@ -34,13 +34,11 @@ impl Generation {
 
     fn find_wanted(&mut self, draft: &[u32], most: usize, vocabulary: &Vocabulary) -> Result<Vec<Wanted>, String> {
         // Log-probabilities need the whole row, and so does a token that may have to be drawn again.
-        let draws_again = self.grammar.as_ref().is_some_and(Grammar::is_validated);
-        let (most, reads_all) = if self.top_logprobs.is_some() || draws_again { (0, true) } else { (most, false) };
-        let only = |tokens: Vec<u32>| (tokens.len() <= most).then_some(tokens);
+        let reads_all = self.top_logprobs.is_some() || self.grammar.as_ref().is_some_and(Grammar::is_validated);
         let rows = draft.len() + 1;
         let (sampler, written) = (self.sampler, self.written_tokens());
         let adjustments: Vec<_> = (0..rows).map(|row| self.adjustments.after(&draft[..row])).collect();
-        // A token drawn under a mask, or one that is known or not reached if there is no mask.
+        // A token drawn under a mask, or one that is not reached if there is no mask.
         let of = |row: usize, outputs, mask: Option<Arc<[u32]>>| {
             let purpose = match mask {
                 _ if reads_all => Purpose::All,
@@ -52,19 +50,8 @@ impl Generation {
             };
             Wanted { outputs, purpose }
         };
-        if let Some(thought) = self.thinking() {
-            let known: Vec<u32> = thought.known().into_iter().flatten().rev().copied().collect();
-            let row = |row: usize| match known.get(row) {
-                Some(token) => of(row, only(vec![*token]), None),
-                None => of(row, None, Some(Arc::clone(&vocabulary.thought))),
-            };
-            return Ok((0..rows).map(row).collect());
-        }
-        if let Some(closing) = &self.closing {
-            // The next tokens are known; the draft consists of them.
-            let known = closing.iter().rev().map(|token| only(vec![*token]));
-            let known = known.chain(std::iter::repeat_with(|| only(Vec::new())));
-            return Ok(known.take(rows).enumerate().map(|(row, outputs)| of(row, outputs, None)).collect());
+        if self.thinking().is_some() {
+            return Ok((0..rows).map(|row| of(row, None, Some(Arc::clone(&vocabulary.thought)))).collect());
         }
         let Some(grammar) = &mut self.grammar else {
             let mask = |row| self.text_mask(row, vocabulary);
@@ -91,27 +78,21 @@ impl Generation {
         }
         // Rows after a draft that the grammar rejects are not read.
         let reached = wanted.len();
-        wanted.extend((reached..rows).map(|row| of(row, only(Vec::new()), None)));
+        wanted.extend((reached..rows).map(|row| of(row, Some(Vec::new()), None)));
         Ok(wanted)
     }
 
-    /// At most `most` draft tokens: those that the grammar forces, otherwise those found by prompt lookup in prompt and
-    /// reply.
+    /// At most `most` draft tokens: known ones, whose rows only log-probabilities need, otherwise those found by prompt
+    /// lookup in prompt and reply.
     pub(super) fn draft(&mut self, most: usize) -> Vec<u32> {
         if most == 0 {
             return Vec::new();
         }
-        if let Some(thought) = self.thinking() {
-            return match thought.known() {
-                // The token after the last known one belongs to the answer.
-                Some(known) => known[1..].iter().rev().take(most).copied().collect(),
-                None => self.lookup.draft(most),
-            };
-        }
         if let Some(closing) = &self.closing {
             return closing.iter().rev().take(most).copied().collect();
         }
-        let Some(grammar) = &mut self.grammar else { return self.lookup.draft(most) };
+        let thinks = self.thinking().is_some();
+        let Some(grammar) = self.grammar.as_mut().filter(|_| !thinks) else { return self.lookup.draft(most) };
         let mut draft = grammar.forced();
         if draft.is_empty() {
             draft = self.lookup.draft(most);
