@@ -110,7 +110,10 @@ fn unreadable_files_are_named_and_the_others_are_ingested() {
     home.copy(&fixtures().join("locked.pdf"), "locked.pdf");
     let bad = [
         ("missing.txt", "cannot be read: No such file or directory (os error 2)"),
-        ("lamp.jpg", "unsupported file type (supported: .txt .text .log .rst .tex .md .markdown .csv "),
+        (
+            "lamp.jpg",
+            "unsupported file type (supported: .txt .text .log .rst .tex .org .adoc .srt .vtt .md .markdown .csv ",
+        ),
         ("empty.txt", "the file is empty"),
         ("binary.txt", "binary data, not text: byte 4 is NUL"),
         ("cut.txt", "the text is not valid UTF-8 at byte 6; save it as UTF-8"),
@@ -267,8 +270,9 @@ fn only_methods_that_embed_load_the_embedding_model() {
     assert!(said.err.starts_with("embedding: 1 page done in "), "the vectors follow: {}", said.err);
 }
 
-const FORMATS: &str = "hint: files of these types are read: .txt .text .log .rst .tex .md .markdown .csv .tsv .html .htm .pdf \
-                       .docx .odt .rtf .pptx .xlsx .epub .eml .mbox .ipynb .json .jsonl and source code";
+const FORMATS: &str = "hint: files of these types are read: .txt .text .log .rst .tex .org .adoc .srt .vtt .md .markdown .csv .tsv \
+                       .html .htm .mht .mhtml .pdf .docx .docm .odt .ods .odp .rtf .pptx .pptm .ppsx .xlsx .xlsm .epub .eml .emlx \
+                       .mbox .ics .vcf .ipynb .json .jsonl and source code";
 
 #[test]
 fn a_folder_without_documents_is_met_with_what_is_read_and_what_was_skipped() {

@@ -96,6 +96,7 @@ impl Documents {
         let reasons = [
             (SkipReason::Hidden, "hidden (the name begins with a dot)"),
             (SkipReason::Ignored, "named in .gitignore"),
+            (SkipReason::Temporary, "locks and temporary files of other programs"),
             (SkipReason::Excluded, "not selected by --include or --exclude"),
         ];
         for (reason, words) in reasons {

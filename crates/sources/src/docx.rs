@@ -1,15 +1,16 @@
-//! Word documents (Office Open XML): paragraphs, headings, lists, tables, footnotes and endnotes.
+//! Word documents (Office Open XML): paragraphs, headings, lists, tables, formulas, footnotes and endnotes.
 //!
 //! Left out: page headers and footers, comments, deleted text, pictures.
 
 use std::collections::HashMap;
 
+use crate::formula::Formula;
 use crate::limit::check_entries;
 use crate::office::{self, Relations};
-use crate::prose::{Gap, Prose};
+use crate::prose::{Gap, Prose, Script};
 use crate::source::first_heading;
 use crate::xml::{self, Node, Tag};
-use crate::{Cause, Kind, Source};
+use crate::{Cause, Kind, Source, symbol};
 
 /// Style ids, which differ from one language of Word to another, and the mark before a paragraph of the style.
 type Marks = HashMap<String, String>;
@@ -72,31 +73,62 @@ fn mark_of_style(name: &str) -> Option<String> {
 
 /// Writes the text of a document or notes part.
 fn write(xml: &str, marks: &Marks, prose: &mut Prose) -> Result<(), Cause> {
-    let (mut in_text, mut is_raised, mut was_raised) = (false, false, false);
+    let (mut in_text, mut script, mut formula) = (false, Script::Line, Formula::default());
+    // The font of the run, if it has symbols in the places of letters.
+    let mut font: Option<String> = None;
     xml::walk(xml, Kind::Docx, |node| {
+        if let Node::Open(tag) = &node
+            && is_left_out(tag.name())
+        {
+            return Ok(false);
+        }
+        if formula.takes(&node, prose)? {
+            return Ok(true);
+        }
         match node {
             Node::Open(tag) => match tag.name() {
-                // The same text box a second time for old readers; text that was moved elsewhere; a style that was
-                // changed; how Japanese words are pronounced.
-                b"Fallback" | b"moveFrom" | b"pPrChange" | b"rt" => return Ok(false),
                 b"t" => in_text = true,
-                b"r" => is_raised = false,
-                b"vertAlign" => is_raised = tag.attribute("val").is_some_and(|place| place == "superscript"),
+                b"r" => (script, font) = (Script::Line, None),
+                b"vertAlign" => script = script_of(tag),
+                b"rFonts" => font = tag.attribute("ascii").filter(|font| symbol::is_symbolic(font)),
+                b"sym" => {
+                    if let Some(symbol) = symbol_of(tag) {
+                        prose.run(script, symbol.encode_utf8(&mut [0; 4]));
+                    }
+                }
                 _ => open(tag, marks, prose),
             },
             Node::Close(b"t") => in_text = false,
             Node::Close(name) => close(name, prose),
-            Node::Text(text) if in_text => {
-                if is_raised && !was_raised {
-                    prose.raise(text);
-                }
-                was_raised = is_raised;
-                prose.text(text);
-            }
+            Node::Text(text) if in_text => match &font {
+                Some(font) => prose.run(script, &symbol::readable(font, text)),
+                None => prose.run(script, text),
+            },
             Node::Text(_) => {}
         }
         Ok(true)
     })
+}
+
+/// The character of a font that a `sym` names by its code.
+fn symbol_of(tag: &Tag<'_>) -> Option<char> {
+    let code = u32::from_str_radix(&tag.attribute("char")?, 16).ok()?;
+    symbol::character(&tag.attribute("font").unwrap_or_default(), code)
+}
+
+/// The same text box a second time for old readers; text that was deleted or moved elsewhere; a style that was changed;
+/// how Japanese words are pronounced.
+fn is_left_out(name: &[u8]) -> bool {
+    matches!(name, b"Fallback" | b"del" | b"moveFrom" | b"pPrChange" | b"rt")
+}
+
+/// How the words of a run are set, by its `vertAlign`.
+fn script_of(tag: &Tag<'_>) -> Script {
+    match tag.attribute("val").as_deref() {
+        Some("superscript") => Script::Super,
+        Some("subscript") => Script::Sub,
+        _ => Script::Line,
+    }
 }
 
 fn open(tag: &Tag<'_>, marks: &Marks, prose: &mut Prose) {

@@ -1,40 +1,74 @@
-//! E-mail: headers, the plain text of a message or else its HTML as text, the names of attachments, and messages that were
-//! forwarded as attachments. A blank plain text, as newsletters have, counts as none.
+//! E-mail: headers, the plain text of a message or else its HTML as text, invitations, the names of attachments, and
+//! messages that were forwarded as attachments. A blank plain text, as newsletters have, counts as none. Apple Mail's
+//! files (`.emlx`) have the message's length before it, and a list of its properties, which is left out, after it.
 //!
 //! Bytes that do not fit the character set that a message declares appear as U+FFFD. A part of 8-bit bytes that
 //! declares none and is not UTF-8 is in the encoding that its letters tell.
 
 use std::borrow::Cow;
 
+use mail_parser::decoders::base64::base64_decode;
+use mail_parser::decoders::quoted_printable::quoted_printable_decode;
 use mail_parser::{Encoding, HeaderName, Message, MessageParser, MessagePart, MimeHeaders, PartType};
 
 use crate::html::Deadline;
 use crate::limit::{MAIL_BYTES, MAIL_LINES, MAIL_PARAMETERS_BYTES, NESTING, check_text};
 use crate::source::Part;
-use crate::{Cause, Kind, Limit, Source, encoding, html};
+use crate::{Cause, Kind, Limit, Source, calendar, encoding, html};
 
-/// A `.eml` file.
+/// A `.eml` or `.emlx` file.
 pub(crate) fn source(path: &str, bytes: &[u8], deadline: Deadline) -> Result<Source, Cause> {
-    let part = read(bytes, Kind::Email, deadline)?;
+    let part = read(without_frame(bytes)?, Kind::Email, deadline)?;
     let title = part.title.clone();
     Source::joined(path, Kind::Email, title, vec![part])
+}
+
+/// The message in a file of Apple Mail's; any other file as it is.
+fn without_frame(bytes: &[u8]) -> Result<&[u8], Cause> {
+    let Some(end) = memchr::memchr(b'\n', bytes) else { return Ok(bytes) };
+    let length = str::from_utf8(&bytes[..end]).ok().and_then(|line| line.trim().parse::<usize>().ok());
+    let Some(length) = length else { return Ok(bytes) };
+    let message = bytes[end + 1..].get(..length);
+    message.ok_or_else(|| {
+        Cause::damaged(Kind::Email, "it is shorter than its first line says; it may have been cut short")
+    })
 }
 
 /// The text of a message, titled by its subject.
 ///
 /// # Errors
-/// [`Cause::Damaged`] if it has no headers, [`Cause::LimitExceeded`].
+/// [`Cause::Damaged`] if it has no headers, or in a file of its own none of those that are shown;
+/// [`Cause::LimitExceeded`].
 pub(crate) fn read(bytes: &[u8], kind: Kind, deadline: Deadline) -> Result<Part, Cause> {
-    check(bytes)?;
-    let text = |parser: MessageParser, name| parser.header_text(name);
-    let names = [HeaderName::From, HeaderName::To, HeaderName::Cc, HeaderName::Subject];
-    let parser = names.into_iter().fold(MessageParser::new().with_mime_headers(), text);
-    let message = parser.header_date(HeaderName::Date).default_header_ignore().parse(bytes);
-    let message = message.filter(|message| SHOWN.iter().any(|name| message.header(name.clone()).is_some()));
+    let message = parsed(bytes)?;
+    let is_email = |message: &Message<'_>| SHOWN.iter().any(|name| message.header(name.clone()).is_some());
+    let message = message.filter(|message| kind == Kind::Mailbox || is_email(message));
     let message = message.ok_or_else(|| Cause::damaged(kind, "a message has none of the headers of an e-mail"))?;
     let mut text = String::new();
     write(&message, &mut text, deadline)?;
     Ok(Part { title: header(&message, HeaderName::Subject), time: date(&message), text })
+}
+
+/// The message in these bytes; `None` if they have no headers.
+///
+/// # Errors
+/// [`Cause::LimitExceeded`].
+pub(crate) fn parsed(bytes: &[u8]) -> Result<Option<Message<'_>>, Limit> {
+    check(bytes)?;
+    Ok(parser().parse(bytes))
+}
+
+fn parser() -> MessageParser {
+    let text = |parser: MessageParser, name| parser.header_text(name);
+    let names = [HeaderName::From, HeaderName::To, HeaderName::Cc, HeaderName::Subject];
+    let parser = names.into_iter().fold(MessageParser::new().with_mime_headers(), text);
+    parser.header_date(HeaderName::Date).default_header_ignore()
+}
+
+/// The subject of a message that is not read.
+pub(crate) fn subject(bytes: &[u8]) -> Option<String> {
+    let head = &bytes[..bytes.len().min(MAIL_PARAMETERS_BYTES)];
+    parser().parse_headers(head).and_then(|message| header(&message, HeaderName::Subject))
 }
 
 const SHOWN: [HeaderName<'static>; 5] =
@@ -72,7 +106,7 @@ fn check(bytes: &[u8]) -> Result<(), Limit> {
     Ok(())
 }
 
-fn header(message: &Message<'_>, name: HeaderName<'static>) -> Option<String> {
+pub(crate) fn header(message: &Message<'_>, name: HeaderName<'static>) -> Option<String> {
     let value = message.header(name)?;
     let text = value.as_text_list().unwrap_or_default().join(", ");
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -101,15 +135,43 @@ fn write(message: &Message<'_>, text: &mut String, deadline: Deadline) -> Result
         text.push('\n');
         check_text(text.len())?;
     }
+    let mut invitation = String::new();
     for attached in message.attachments.iter().filter_map(|id| message.parts.get(*id as usize)) {
         if let PartType::Message(nested) = &attached.body {
             text.push_str("\n[attached message]\n");
             write(nested, text, deadline)?;
-        } else {
-            text.extend(["\n[attachment: ", &name(attached), "]\n"]);
+            continue;
         }
+        let entries = entries(message, attached)?;
+        // Invitations come twice, once as an attachment.
+        if entries.is_empty() || entries == invitation {
+            let format = if is_tnef(attached) { ", in Outlook's format TNEF, which is not read" } else { "" };
+            text.extend(["\n[attachment: ", &name(attached), format, "]\n"]);
+        } else {
+            text.extend(["\n[calendar: ", &name(attached), "]\n", &entries, "\n"]);
+            invitation = entries;
+        }
+        check_text(text.len())?;
     }
     Ok(check_text(text.len())?)
+}
+
+/// The entries of an attached calendar as text; empty for another attachment, or for a calendar without entries.
+fn entries(message: &Message<'_>, attached: &MessagePart<'_>) -> Result<String, Cause> {
+    let text = match &attached.body {
+        PartType::Text(words) if attached.is_content_type("text", "calendar") => words_of(message, attached, words)?,
+        PartType::Binary(bytes) if attached.is_content_type("application", "ics") => String::from_utf8_lossy(bytes),
+        _ => return Ok(String::new()),
+    };
+    check_text(text.len())?;
+    let entries: Vec<String> = calendar::entries(&text)?.into_iter().map(|entry| entry.text).collect();
+    Ok(entries.join("\n\n"))
+}
+
+/// Whether an attachment is Outlook's `winmail.dat`, which holds a message and its attachments.
+fn is_tnef(attached: &MessagePart<'_>) -> bool {
+    ["ms-tnef", "vnd.ms-tnef"].iter().any(|kind| attached.is_content_type("application", kind))
+        || attached.attachment_name().is_some_and(|name| name.eq_ignore_ascii_case("winmail.dat"))
 }
 
 /// The parts with the plain text of a message, or with its HTML if no such part has words.
@@ -129,15 +191,25 @@ fn bodies<'a, 'x>(message: &'a Message<'x>) -> impl Iterator<Item = &'a MessageP
 ///
 /// # Errors
 /// [`Limit::TextBytes`].
-fn words_of<'a>(message: &Message<'_>, part: &MessagePart<'_>, words: &'a str) -> Result<Cow<'a, str>, Limit> {
+pub(crate) fn words_of<'a>(
+    message: &Message<'_>,
+    part: &MessagePart<'_>,
+    words: &'a str,
+) -> Result<Cow<'a, str>, Limit> {
     let is_declared = part.content_type().is_some_and(|kind| kind.has_attribute("charset"));
-    if is_declared || part.encoding != Encoding::None || !words.contains('\u{fffd}') {
+    if is_declared || !words.contains('\u{fffd}') {
         return Ok(Cow::Borrowed(words));
     }
     check_text(words.len())?;
-    let bytes = message.raw_message.get(part.offset_body as usize..part.offset_end as usize).unwrap_or_default();
+    let encoded = message.raw_message.get(part.offset_body as usize..part.offset_end as usize).unwrap_or_default();
+    let bytes = match part.encoding {
+        Encoding::None => Some(encoded.to_vec()),
+        Encoding::QuotedPrintable => quoted_printable_decode(encoded),
+        Encoding::Base64 => base64_decode(encoded),
+    };
     let is_html = matches!(part.body, PartType::Html(_));
-    let decoded = if is_html { encoding::decode_html(bytes.to_vec()) } else { encoding::decode(bytes.to_vec()) };
+    let decode = if is_html { encoding::decode_html } else { encoding::decode };
+    let decoded = bytes.and_then(|bytes| decode(bytes).ok());
     Ok(decoded.map_or(Cow::Borrowed(words), |decoded| Cow::Owned(decoded.text)))
 }
 

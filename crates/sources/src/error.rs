@@ -30,6 +30,9 @@ pub enum Cause {
     /// The file name has no extension that a reader supports.
     #[error("unsupported file type (supported: {})", supported())]
     UnknownKind,
+    /// A lock or another file that programs leave beside documents.
+    #[error("a lock or temporary file of another program, not a document; name the document itself")]
+    Temporary,
     /// The file has no bytes.
     #[error("the file is empty")]
     Empty,

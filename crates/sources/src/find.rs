@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use ignore::Match;
 use ignore::gitignore::Gitignore;
 
+use crate::kind::is_temporary;
 use crate::{Cause, Kind, Selection, SourceError};
 
 /// The contents of the given paths.
@@ -34,7 +35,7 @@ pub struct Skipped {
 pub enum SkipReason {
     /// Its name starts with a dot.
     Hidden,
-    /// Its extension is that of no supported file type.
+    /// Its extension is that of no supported file type; without one, it is no mailbox.
     UnknownKind,
     /// A device, a socket or a pipe.
     NotAFile,
@@ -48,6 +49,8 @@ pub enum SkipReason {
     Excluded,
     /// A file of an exported chat that holds no messages.
     NoMessages,
+    /// A lock or another file that programs leave beside documents: `~$report.docx`, `Thumbs.db`.
+    Temporary,
 }
 
 /// Files beside the conversations of ChatGPT's, Claude's and Slack's exports.
@@ -72,7 +75,7 @@ const BESIDE_CHATS: [&str; 16] = [
 
 /// Lists the files to read under `paths`, walking folders, each file and folder once.
 ///
-/// Files of folders must be of a supported type, and `.gitignore` files are honoured, also those above a given folder up to
+/// Files of folders must be of a supported type or, without an extension, mailboxes, and `.gitignore` files are honoured, also those above a given folder up to
 /// its repository. A file that is itself one of `paths` may be of any type.
 ///
 /// A symbolic link within a folder is followed only if its target is inside that folder: reading a folder must not read
@@ -187,6 +190,9 @@ impl Search<'_> {
     }
 
     fn entry(&mut self, path: &Path) {
+        if is_temporary(path) {
+            return self.skip(path, SkipReason::Temporary);
+        }
         let hidden = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
         if hidden {
             return self.skip(path, SkipReason::Hidden);
@@ -214,7 +220,7 @@ impl Search<'_> {
     fn take(&mut self, path: &Path, meta: &fs::Metadata) {
         if meta.is_dir() {
             self.folder(path);
-        } else if Kind::of(path).is_none() {
+        } else if Kind::of_file(path).is_none() {
             self.skip(path, SkipReason::UnknownKind);
         } else if is_beside_chats(path) {
             self.skip(path, SkipReason::NoMessages);

@@ -2,18 +2,19 @@
 //!
 //! Kept: headings, lists, table rows, preformatted lines, the alternative text of images. Left out: scripts, styles,
 //! hidden elements, how Japanese words are pronounced, and the targets of links, which would make sentences unreadable.
-//! Formulas that come in several forms are read once, in TeX.
+//! Formulas that come in several forms are read once, in TeX, others as linear text ([`crate::formula`]).
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use html5ever::tendril::TendrilSink;
 use html5ever::tree_builder::TreeBuilderOpts;
 use html5ever::{Attribute, ParseOpts, ns, parse_document};
 use markup5ever_rcdom::{Handle, NodeData, RcDom};
 
+use crate::formula::Formula;
 use crate::html_tree::Tree;
-use crate::limit::{HTML_ATTRIBUTES, HTML_BYTES, HTML_NODES, HTML_TIME, NESTING};
-use crate::prose::{Gap, Prose};
+use crate::limit::{FILE_BYTES, HTML_ATTRIBUTES, HTML_BYTES, HTML_NODES, HTML_TIME, NESTING};
+use crate::prose::{Gap, Prose, Script};
 use crate::source::first_heading;
 use crate::{Cause, Kind, Limit, Source};
 
@@ -31,19 +32,28 @@ pub(crate) struct Page {
 
 /// When the HTML of a file must have been parsed, all its parts together: a book has chapters, a mailbox messages.
 #[derive(Clone, Copy)]
-pub(crate) struct Deadline(Instant);
+pub(crate) struct Deadline {
+    end: Instant,
+    time: Duration,
+}
 
 impl Deadline {
     /// [`HTML_TIME`] from now.
     pub fn start() -> Self {
-        Deadline(Instant::now() + HTML_TIME)
+        Self::for_bytes(0)
+    }
+
+    /// [`HTML_TIME`] from now for each [`FILE_BYTES`] of a file.
+    pub fn for_bytes(bytes: u64) -> Self {
+        let time = HTML_TIME * bytes.div_ceil(FILE_BYTES).max(1) as u32;
+        Deadline { end: Instant::now() + time, time }
     }
 
     #[cfg(test)]
     pub fn passed() -> Self {
-        let now = Instant::now();
-        while now == Instant::now() {}
-        Deadline(now)
+        let end = Instant::now();
+        while end == Instant::now() {}
+        Deadline { end, time: HTML_TIME }
     }
 }
 
@@ -89,8 +99,8 @@ fn parse(html: &str, deadline: Deadline) -> Result<RcDom, Cause> {
         if tree.depth() > NESTING {
             return Err(Limit::Nesting(NESTING).into());
         }
-        if Instant::now() > deadline.0 {
-            return Err(Limit::Time(HTML_TIME).into());
+        if Instant::now() > deadline.end {
+            return Err(Limit::Time(deadline.time).into());
         }
         rest = after;
     }
@@ -111,8 +121,9 @@ struct Walk {
     lists: Vec<Option<usize>>,
     /// The number of open `<pre>`.
     preformatted: usize,
-    /// Whether the next words are the first of a superscript.
-    is_raised: bool,
+    /// How the next words are set, if a superscript or subscript starts or ends before them.
+    script: Option<Script>,
+    formula: Formula,
 }
 
 impl Walk {
@@ -120,9 +131,10 @@ impl Walk {
         let mut steps = vec![Step::Enter(document.clone())];
         while let Some(step) = steps.pop() {
             match step {
+                Step::Leave(node) if is_math(&node) => self.formula.close(&mut self.prose)?,
                 Step::Leave(node) => self.leave(tag(&node)),
                 Step::Enter(node) => {
-                    if self.enter(&node) {
+                    if self.enter(&node)? {
                         let children: Vec<Step> = node.children.borrow().iter().cloned().map(Step::Enter).collect();
                         steps.push(Step::Leave(node));
                         steps.extend(children.into_iter().rev());
@@ -134,22 +146,43 @@ impl Walk {
     }
 
     /// Writes what a node contributes before its children; returns whether its children follow.
-    fn enter(&mut self, node: &Handle) -> bool {
+    fn enter(&mut self, node: &Handle) -> Result<bool, Limit> {
         match &node.data {
-            NodeData::Document => true,
+            NodeData::Document => Ok(true),
+            NodeData::Text { contents } if self.formula.is_open() => {
+                self.formula.token(&contents.borrow())?;
+                Ok(false)
+            }
             NodeData::Text { contents } => {
                 self.text(&contents.borrow());
-                false
+                Ok(false)
             }
-            NodeData::Element { attrs, .. } => self.open(node, &attrs.borrow()),
-            _ => false,
+            NodeData::Element { name, .. } if is_math(node) => self.open_formula(node, &name.local),
+            NodeData::Element { attrs, .. } => Ok(self.open(node, &attrs.borrow())),
+            _ => Ok(false),
         }
     }
 
+    fn open_formula(&mut self, node: &Handle, name: &str) -> Result<bool, Limit> {
+        if matches!(name, "annotation" | "annotation-xml") {
+            return Ok(false);
+        }
+        self.formula.enter(name);
+        if name == "semantics"
+            && let Some(tex) = tex_of(node)
+        {
+            self.formula.token(&tex)?;
+            self.formula.close(&mut self.prose)?;
+            return Ok(false);
+        }
+        Ok(true)
+    }
+
     fn text(&mut self, text: &str) {
-        if self.is_raised && !text.trim().is_empty() {
-            self.is_raised = false;
-            self.prose.raise(text);
+        if !text.trim().is_empty()
+            && let Some(script) = self.script.take()
+        {
+            self.prose.mark(script, text);
         }
         if self.preformatted > 0 {
             self.prose.verbatim(text);
@@ -163,19 +196,14 @@ impl Walk {
         let attribute = |name: &str| attributes.iter().find(|a| &*a.name.local == name).map(|a| &*a.value);
         // What screen readers pass over within a line is there in another form: a formula, a price, a picture of it.
         let is_repeated = matches!(tag, "span" | "img") && attribute("aria-hidden") == Some("true");
-        if is_repeated || attribute("hidden").is_some() {
+        // What is hidden until it is found is there to be found.
+        let is_hidden = attribute("hidden").is_some_and(|until| !until.eq_ignore_ascii_case("until-found"));
+        if is_repeated || is_hidden || attribute("style").is_some_and(is_not_displayed) {
             return false;
         }
         self.prose.gap(self.gap_around(tag));
         match tag {
-            "script" | "style" | "template" | "svg" | "iframe" | "noframes" | "rt" | "rp" | "annotation"
-            | "annotation-xml" => return false,
-            "semantics" => {
-                if let Some(tex) = tex_of(node) {
-                    self.prose.text(&tex);
-                    return false;
-                }
-            }
+            "script" | "style" | "template" | "svg" | "iframe" | "noframes" | "rt" | "rp" => return false,
             "title" => {
                 self.title = self.title.take().or_else(|| words_of(node));
                 return false;
@@ -190,7 +218,8 @@ impl Walk {
             "ol" => self.lists.push(Some(attribute("start").and_then(|start| start.parse().ok()).unwrap_or(1))),
             "li" => self.item(attribute("value").and_then(|value| value.parse().ok())),
             "pre" => self.preformatted += 1,
-            "sup" => self.is_raised = true,
+            "sup" => self.script = Some(Script::Super),
+            "sub" => self.script = Some(Script::Sub),
             "tr" => self.prose.open_row(),
             "td" | "th" => self.prose.open_cell(),
             "img" => self.prose.text(attribute("alt").unwrap_or_default()),
@@ -204,7 +233,7 @@ impl Walk {
             "ul" | "ol" => drop(self.lists.pop()),
             "h1" | "h2" | "h3" | "h4" | "h5" | "h6" | "li" => self.prose.lead(""),
             "pre" => self.preformatted -= 1,
-            "sup" => self.is_raised = false,
+            "sup" | "sub" => self.script = Some(Script::Line),
             "td" | "th" => self.prose.close_cell(),
             "tr" => self.prose.close_row(),
             _ => {}
@@ -241,13 +270,27 @@ impl Walk {
     }
 }
 
+/// Whether an element's own style says `display: none`.
+fn is_not_displayed(style: &str) -> bool {
+    let mut displays = style.split(';').filter_map(|declaration| {
+        let (property, value) = declaration.split_once(':')?;
+        property.trim().eq_ignore_ascii_case("display").then(|| value.trim().split(['!', ' ']).next())?
+    });
+    displays.next_back().is_some_and(|display| display.eq_ignore_ascii_case("none"))
+}
+
 /// The name of an element of HTML, or of one beyond HTML that is treated here; empty for anything else.
 fn tag(node: &Handle) -> &str {
-    let is_treated = |name: &str| matches!(name, "svg" | "semantics" | "annotation" | "annotation-xml");
+    let is_treated = |name: &str| matches!(name, "svg" | "annotation");
     match &node.data {
         NodeData::Element { name, .. } if name.ns == ns!(html) || is_treated(&name.local) => &name.local,
         _ => "",
     }
+}
+
+/// Whether a node is an element of MathML.
+fn is_math(node: &Handle) -> bool {
+    matches!(&node.data, NodeData::Element { name, .. } if name.ns == ns!(mathml))
 }
 
 /// The formula in TeX that a MathML element has beside its own form, in which fractions and powers are but digits.

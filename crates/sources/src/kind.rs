@@ -3,10 +3,12 @@
 use std::fmt;
 use std::path::Path;
 
+use crate::mailbox::is_mailbox;
+
 /// The type of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// `.txt`, and other files of words: `.log`, `.rst`, `.tex`
+    /// `.txt`, and other files of words: `.log`, `.rst`, `.tex`, `.org`, `.adoc`, and subtitles: `.srt`, `.vtt`
     Text,
     /// `.md`, `.markdown`
     Markdown,
@@ -16,26 +18,36 @@ pub enum Kind {
     Table,
     /// `.html`, `.htm`
     Html,
+    /// `.mht`, `.mhtml`
+    WebArchive,
     /// `.pdf`
     Pdf,
     /// A `.pdf` with pages whose text was recognised in their pictures
     ScannedPdf,
-    /// `.docx`
+    /// `.docx`, `.docm`
     Docx,
     /// `.odt`
     Odt,
+    /// `.ods`
+    Ods,
+    /// `.odp`
+    Odp,
     /// `.rtf`
     Rtf,
-    /// `.pptx`
+    /// `.pptx`, `.pptm`, `.ppsx`
     Pptx,
-    /// `.xlsx`
+    /// `.xlsx`, `.xlsm`
     Xlsx,
     /// `.epub`
     Epub,
-    /// `.eml`
+    /// `.eml`, `.emlx`
     Email,
-    /// `.mbox`
+    /// `.mbox`, and files without an extension that start as mailboxes do
     Mailbox,
+    /// `.ics`
+    Calendar,
+    /// `.vcf`
+    Contacts,
     /// `.ipynb`
     Notebook,
     /// `.json`, `.jsonl`: exports of ChatGPT, Claude, Slack and Telegram, `{"messages": ...}`, `LoCoMo`, or turns
@@ -52,21 +64,36 @@ impl Kind {
         ("log", Kind::Text),
         ("rst", Kind::Text),
         ("tex", Kind::Text),
+        ("org", Kind::Text),
+        ("adoc", Kind::Text),
+        ("srt", Kind::Text),
+        ("vtt", Kind::Text),
         ("md", Kind::Markdown),
         ("markdown", Kind::Markdown),
         ("csv", Kind::Table),
         ("tsv", Kind::Table),
         ("html", Kind::Html),
         ("htm", Kind::Html),
+        ("mht", Kind::WebArchive),
+        ("mhtml", Kind::WebArchive),
         ("pdf", Kind::Pdf),
         ("docx", Kind::Docx),
+        ("docm", Kind::Docx),
         ("odt", Kind::Odt),
+        ("ods", Kind::Ods),
+        ("odp", Kind::Odp),
         ("rtf", Kind::Rtf),
         ("pptx", Kind::Pptx),
+        ("pptm", Kind::Pptx),
+        ("ppsx", Kind::Pptx),
         ("xlsx", Kind::Xlsx),
+        ("xlsm", Kind::Xlsx),
         ("epub", Kind::Epub),
         ("eml", Kind::Email),
+        ("emlx", Kind::Email),
         ("mbox", Kind::Mailbox),
+        ("ics", Kind::Calendar),
+        ("vcf", Kind::Contacts),
         ("ipynb", Kind::Notebook),
         ("json", Kind::Conversation),
         ("jsonl", Kind::Conversation),
@@ -134,6 +161,11 @@ impl Kind {
         known.map(|&(_, kind)| if kind == Kind::Text && is_whatsapp(path) { Kind::WhatsApp } else { kind })
     }
 
+    /// The type of a file by its name, or by its content if it is a mailbox whose name has no extension.
+    pub(crate) fn of_file(path: &Path) -> Option<Kind> {
+        Kind::of(path).or_else(|| is_mailbox(path).then_some(Kind::Mailbox))
+    }
+
     /// Whether files of this type are kept as they are: their text is their content.
     pub fn is_verbatim(self) -> bool {
         matches!(self, Kind::Text | Kind::Markdown | Kind::Code)
@@ -148,6 +180,14 @@ fn is_whatsapp(path: &Path) -> bool {
     stem.is_some_and(|stem| stem.ends_with("_chat") || stem.contains("whatsapp"))
 }
 
+/// Whether a name is that of a file which programs leave beside documents: locks of Word (`~$x.docx`) and LibreOffice
+/// (`.~lock.x.odt#`), and what Windows and macOS keep about a folder.
+pub(crate) fn is_temporary(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let is_lock = name.starts_with("~$") || name.starts_with(".~lock.") && name.ends_with('#');
+    is_lock || [".DS_Store", "desktop.ini", "Thumbs.db"].iter().any(|known| known.eq_ignore_ascii_case(&name))
+}
+
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -156,16 +196,21 @@ impl fmt::Display for Kind {
             Kind::Code => "source code",
             Kind::Table => "table",
             Kind::Html => "HTML",
+            Kind::WebArchive => "web archive",
             Kind::Pdf => "PDF",
             Kind::ScannedPdf => "PDF read by OCR",
             Kind::Docx => "DOCX",
             Kind::Odt => "ODT",
+            Kind::Ods => "ODS",
+            Kind::Odp => "ODP",
             Kind::Rtf => "RTF",
             Kind::Pptx => "PPTX",
             Kind::Xlsx => "XLSX",
             Kind::Epub => "EPUB",
             Kind::Email => "e-mail",
             Kind::Mailbox => "mailbox",
+            Kind::Calendar => "calendar",
+            Kind::Contacts => "contacts",
             Kind::Notebook => "notebook",
             Kind::Conversation => "JSON conversation",
             Kind::WhatsApp => "WhatsApp chat",

@@ -21,8 +21,11 @@
 //! Not here: hashing and storing (the store), cutting sections into passages (the methods), and any network.
 
 mod archive;
+mod calendar;
 mod child_limits;
 mod child_process;
+mod contacts;
+mod content_lines;
 mod conversation;
 mod dates;
 mod dialogue;
@@ -32,6 +35,7 @@ mod encoding;
 mod epub;
 mod error;
 mod find;
+mod formula;
 mod html;
 mod html_tree;
 mod kind;
@@ -40,8 +44,11 @@ mod locomo;
 mod mailbox;
 mod notebook;
 mod ocr;
+mod odp;
+mod ods;
 mod odt;
 mod office;
+mod opendocument;
 mod pdf;
 mod pdf_child;
 mod pdf_pages;
@@ -56,9 +63,11 @@ mod rtf;
 mod rtf_tokens;
 mod selection;
 mod source;
+mod symbol;
 mod table;
 mod text_file;
 mod watch;
+mod web_archive;
 mod xlsx;
 mod xml;
 

@@ -3,14 +3,15 @@
 //! | reader | limits |
 //! |---|---|
 //! | all | [`FILE_BYTES`] of file, by default |
-//! | plain text, Markdown, source code | [`TEXT_FILE_BYTES`] of file, which is not read into memory |
-//! | tables, XLSX | [`COLUMNS`] columns, [`CELL_BYTES`] a cell, [`TEXT_BYTES`] of text |
+//! | plain text, Markdown, source code, mailboxes | [`TEXT_FILE_BYTES`] of file, which is not read into memory |
+//! | tables, XLSX, ODS | [`COLUMNS`] columns, [`CELL_BYTES`] a cell, [`TEXT_BYTES`] of text |
 //! | JSON, notebooks, chats | [`JSON_BYTES`] of file, [`RECORDS`] objects or turns, [`TEXT_BYTES`] of text |
+//! | calendars, contacts | [`JSON_BYTES`] of file, [`RECORDS`] entries, [`TEXT_BYTES`] of text |
 //! | Slack | [`SLACK_NAME_BYTES`] a user's name |
-//! | e-mail, mailboxes | [`MAIL_BYTES`], [`MAIL_LINES`] and [`MAIL_PARAMETERS_BYTES`] a header in a message, [`NESTING`] levels, [`RECORDS`] messages, [`TEXT_BYTES`] of text; each HTML part as HTML |
+//! | e-mail, mailboxes, web archives | [`MAIL_BYTES`], [`MAIL_LINES`] and [`MAIL_PARAMETERS_BYTES`] a header in a message, [`NESTING`] levels, [`RECORDS`] messages, [`TEXT_BYTES`] of text; each HTML part as HTML; a message of a mailbox beyond a limit is left out |
 //! | RTF | [`RTF_BYTES`] of file, [`RTF_WORD_BYTES`] a word, [`NESTING`] levels, [`TEXT_BYTES`] of text |
-//! | HTML | [`HTML_BYTES`], [`HTML_NODES`] nodes, [`HTML_ATTRIBUTES`], [`NESTING`] levels, [`COLUMNS`] cells in a row, [`TEXT_BYTES`] of text; [`HTML_TIME`] for all pages in a file |
-//! | DOCX, ODT, PPTX, XLSX, EPUB | [`UNPACKED_BYTES`] of all unpacked parts, [`ARCHIVE_ENTRIES`], [`NESTING`] levels, [`COLUMNS`] cells in a row, [`TEXT_BYTES`] of text; each chapter as HTML |
+//! | HTML | [`HTML_BYTES`], [`HTML_NODES`] nodes, [`HTML_ATTRIBUTES`], [`NESTING`] levels, [`COLUMNS`] cells in a row, [`FORMULA_BYTES`] a formula, [`TEXT_BYTES`] of text; [`HTML_TIME`] for all pages in a file, in a mailbox for each [`FILE_BYTES`] |
+//! | DOCX, ODT, ODP, ODS, PPTX, XLSX, EPUB | [`UNPACKED_BYTES`] of all unpacked parts, [`ARCHIVE_ENTRIES`], [`NESTING`] levels, [`COLUMNS`] cells in a row, [`FORMULA_BYTES`] a formula, [`TEXT_BYTES`] of text; each chapter as HTML |
 //! | PDF | memory and time of the child process ([`crate::PdfChild`]), [`PDF_PAGE_BYTES`] a page, [`PDF_TEXT_BYTES`] of text |
 //! | OCR | [`OCR_MEMORY_BYTES`] and [`OCR_PAGE_TIME`] of each program for a page, [`OCR_TIME`] in all |
 //!
@@ -23,7 +24,8 @@ const MIB: u64 = 1 << 20;
 
 /// The default size of the largest file that is read.
 pub(crate) const FILE_BYTES: u64 = 256 * MIB;
-/// The largest plain text, Markdown or source file, which is read as a stream: positions in a text have 32 bits.
+/// The largest plain text, Markdown or source file and the largest mailbox, which are read as streams: positions in a text
+/// have 32 bits.
 pub(crate) const TEXT_FILE_BYTES: u64 = u32::MAX as u64;
 /// The longest extracted text of a file; of a PDF [`PDF_TEXT_BYTES`].
 pub(crate) const TEXT_BYTES: usize = 96 << 20;
@@ -33,13 +35,15 @@ pub(crate) const LIST_INDENTS: usize = 12;
 pub(crate) const COLUMNS: usize = 16_384;
 /// The longest cell of a table. An open quote takes everything up to the next one into its cell.
 pub(crate) const CELL_BYTES: usize = 16 << 20;
-/// The largest `.json`, `.jsonl`, `.ipynb` file or chat.
+/// The largest `.json`, `.jsonl`, `.ipynb`, `.ics`, `.vcf` file or chat.
 pub(crate) const JSON_BYTES: u64 = 64 * MIB;
-/// The most objects in a JSON file, turns in a file of chats, and messages in a mailbox.
+/// The most objects in a JSON file, turns in a file of chats, messages in a mailbox, and entries of a calendar.
 pub(crate) const RECORDS: usize = 500_000;
+/// The length of all parts of a formula together, each counted again in the part around it.
+pub(crate) const FORMULA_BYTES: usize = 1 << 20;
 /// The longest name of a user in an export of Slack, which permits 80 characters.
 pub(crate) const SLACK_NAME_BYTES: usize = 512;
-/// The largest e-mail, its attachments included.
+/// The largest e-mail, its attachments included, and the largest web archive.
 pub(crate) const MAIL_BYTES: u64 = 64 * MIB;
 /// The most lines of an e-mail: each can be a header.
 pub(crate) const MAIL_LINES: usize = 2_000_000;
@@ -56,7 +60,8 @@ pub(crate) const HTML_BYTES: u64 = 32 * MIB;
 pub(crate) const HTML_NODES: u64 = 1_000_000;
 /// The most attributes of all elements of an HTML page.
 pub(crate) const HTML_ATTRIBUTES: u64 = 2_000_000;
-/// How long parsing the HTML of one file may take: the time for some invalid pages is quadratic in their length.
+/// How long parsing the HTML of one file may take, or of a mailbox for each [`FILE_BYTES`]: the time for some invalid pages
+/// is quadratic in their length.
 pub(crate) const HTML_TIME: Duration = Duration::from_mins(1);
 /// The depth of nested elements; that of browsers for HTML.
 pub(crate) const NESTING: usize = 512;
@@ -101,6 +106,8 @@ pub enum Limit {
     Columns(usize),
     /// The length of one cell of a table in bytes.
     CellBytes(usize),
+    /// The length of a formula in bytes.
+    FormulaBytes(usize),
     /// The size of one message of a mailbox in bytes.
     MailBytes(u64),
     /// The number of lines of one message.
@@ -121,7 +128,7 @@ pub enum Limit {
     HtmlAttributes(u64),
     /// The depth of nested elements.
     Nesting(usize),
-    /// The number of objects in a JSON file, or of messages.
+    /// The number of objects in a JSON file, of messages, or of entries of a calendar.
     Records(usize),
     /// The memory of the process that reads a PDF, in bytes.
     PdfMemoryBytes(u64),
@@ -151,6 +158,9 @@ impl fmt::Display for Limit {
                     "a cell is longer than the limit of {}: a quote may be missing; save it as text",
                     Size(bytes as u64)
                 )
+            }
+            Limit::FormulaBytes(bytes) => {
+                write!(f, "a formula is longer than the limit of {}; save it as text", Size(bytes as u64))
             }
             Limit::MailBytes(bytes) => {
                 write!(f, "a message is larger than the limit of {}; save it without attachments", Size(bytes))
@@ -183,7 +193,7 @@ impl fmt::Display for Limit {
                 write!(f, "its elements are nested deeper than the limit of {depth}; save it as text")
             }
             Limit::Records(records) => {
-                write!(f, "the file has more messages or JSON objects than the limit of {records}; split it")
+                write!(f, "the file has more messages, entries or JSON objects than the limit of {records}; split it")
             }
             Limit::PdfMemoryBytes(bytes) => {
                 write!(

@@ -1,45 +1,54 @@
-//! OpenDocument texts (LibreOffice): headings, paragraphs, lists, tables; footnotes in brackets where they are referred to.
+//! OpenDocument texts (LibreOffice): headings, paragraphs, lists, tables; footnotes in brackets where they are referred
+//! to; formulas as LibreOffice's users write them, `{a+b} over 2`.
 //!
 //! Left out: page headers and footers, comments, deleted text, pictures.
 
-use crate::archive::Archive;
-use crate::prose::{Gap, Prose};
+use std::collections::HashMap;
+
+use crate::archive::{Archive, resolve};
+use crate::limit::check_entries;
+use crate::prose::{Gap, Prose, Script};
 use crate::source::first_heading;
 use crate::xml::{self, Node, Tag};
-use crate::{Cause, Kind, Source};
+use crate::{Cause, Kind, Source, opendocument};
 
 /// A `.odt` file.
 pub(crate) fn source(path: &str, bytes: &[u8]) -> Result<Source, Cause> {
-    let mut archive = Archive::open(bytes, Kind::Odt)?;
-    let mut is_encrypted = false;
-    xml::each_tag(&archive.text_if_any("META-INF/manifest.xml")?.unwrap_or_default(), Kind::Odt, |tag| {
-        is_encrypted = tag.name() == b"encryption-data";
-        Ok(!is_encrypted)
-    })?;
-    if is_encrypted {
-        return Err(Cause::Encrypted);
-    }
+    let mut archive = opendocument::open(bytes, Kind::Odt)?;
     let mut walk = Walk::default();
-    xml::walk(&archive.text("content.xml")?, Kind::Odt, |node| {
-        match node {
-            Node::Open(tag) => return Ok(walk.open(tag)),
-            Node::Close(name) => walk.close(name),
-            Node::Text(text) if walk.paragraphs > 0 => walk.prose.text(text),
-            Node::Text(_) => {}
-        }
-        Ok(true)
-    })?;
+    xml::walk(&archive.text("content.xml")?, Kind::Odt, |node| walk.node(&node, &mut archive))?;
     let text = walk.prose.finish()?;
-    let title = match archive.text_if_any("meta.xml")? {
-        Some(meta) => xml::text_of(&meta, "title", Kind::Odt)?,
-        None => None,
-    };
+    let title = opendocument::title(&mut archive)?;
     Source::whole(path, Kind::Odt, title.or_else(|| first_heading(&text)), text)
 }
 
+/// The formula in an object of its own, which has it in LibreOffice's notation beside MathML.
+fn formula(archive: &mut Archive<'_>, object: &Tag<'_>) -> Result<Option<String>, Cause> {
+    let Some(folder) = object.attribute("href") else { return Ok(None) };
+    match archive.text_if_any(&resolve("", &format!("{folder}/content.xml")))? {
+        Some(content) if content.contains("StarMath") => xml::text_of(&content, "annotation", archive.kind()),
+        _ => Ok(None),
+    }
+}
+
+/// How words are set, by the position of their style: `super 58%`, `-33% 58%`.
+fn script_of(position: &str) -> Script {
+    match position.split_whitespace().next() {
+        Some("super") => Script::Super,
+        Some("sub") => Script::Sub,
+        height => Script::at(height.and_then(|height| height.trim_end_matches('%').parse().ok()).unwrap_or(0.0)),
+    }
+}
+
+/// A walk through the text of a document, which presentations have on their slides.
 #[derive(Default)]
-struct Walk {
-    prose: Prose,
+pub(crate) struct Walk {
+    pub prose: Prose,
+    /// The style that is being read, and the names of those that set words as superscripts or subscripts.
+    style: Option<String>,
+    scripts: HashMap<String, Script>,
+    /// How words are set in the open spans and notes, outermost first.
+    spans: Vec<Script>,
     /// The numbers of open paragraphs, lists and notes.
     paragraphs: usize,
     lists: usize,
@@ -47,6 +56,43 @@ struct Walk {
 }
 
 impl Walk {
+    /// Writes what a node contributes; returns whether the content of an element follows.
+    pub fn node(&mut self, node: &Node<'_>, archive: &mut Archive<'_>) -> Result<bool, Cause> {
+        match node {
+            Node::Open(tag) if tag.full_name() == b"draw:object" => {
+                if let Some(formula) = formula(archive, tag)? {
+                    self.prose.text(&formula);
+                }
+            }
+            Node::Open(tag) => {
+                check_entries(self.scripts.len())?;
+                return Ok(self.open(tag));
+            }
+            Node::Close(name) => self.close(name),
+            Node::Text(text) if self.is_in_paragraph() => {
+                let script = self.script();
+                self.prose.run(script, text);
+            }
+            Node::Text(_) => {}
+        }
+        Ok(true)
+    }
+
+    /// Whether text is read.
+    pub fn is_in_paragraph(&self) -> bool {
+        self.paragraphs > 0
+    }
+
+    fn script(&self) -> Script {
+        self.spans.last().copied().unwrap_or_default()
+    }
+
+    fn open_span(&mut self, tag: &Tag<'_>) {
+        let own = tag.attribute("style-name").and_then(|style| self.scripts.get(&style).copied());
+        let script = own.unwrap_or_else(|| self.script());
+        self.spans.push(script);
+    }
+
     /// Writes what an element contributes before its content; returns whether its content follows.
     fn open(&mut self, tag: &Tag<'_>) -> bool {
         match tag.full_name() {
@@ -64,10 +110,21 @@ impl Walk {
                 self.paragraphs += 1;
             }
             b"p" => self.paragraphs += 1,
+            b"style" => self.style = tag.attribute("name"),
+            b"text-properties" => {
+                let script = tag.attribute("text-position").map_or(Script::Line, |position| script_of(&position));
+                if script != Script::Line
+                    && let Some(style) = self.style.take()
+                {
+                    self.scripts.insert(style, script);
+                }
+            }
+            b"span" => self.open_span(tag),
             b"list" => self.lists += 1,
             b"list-item" => self.prose.lead_item(self.lists.saturating_sub(1), "- "),
             b"note-body" => {
                 self.notes += 1;
+                self.spans.push(Script::Line);
                 self.prose.text(" [note: ");
             }
             b"s" | b"tab" => self.prose.gap(Gap::Space),
@@ -90,6 +147,7 @@ impl Walk {
                     self.prose.gap(Gap::Space);
                 }
             }
+            b"span" => drop(self.spans.pop()),
             b"list" => {
                 self.lists = self.lists.saturating_sub(1);
                 self.prose.gap(if self.lists > 0 { Gap::Line } else { Gap::Paragraph });
@@ -97,6 +155,7 @@ impl Walk {
             b"list-item" => self.prose.lead(""),
             b"note-body" => {
                 self.notes = self.notes.saturating_sub(1);
+                self.spans.pop();
                 self.prose.end_bracket();
             }
             b"table" => self.prose.gap(Gap::Paragraph),

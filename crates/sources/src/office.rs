@@ -72,6 +72,11 @@ impl Relations {
         self.0.iter().find(|relation| relation.kind.ends_with(kind)).map(|relation| &*relation.part)
     }
 
+    /// The names of all parts of a type.
+    pub fn all_by_kind<'a>(&'a self, kind: &'a str) -> impl Iterator<Item = &'a str> {
+        self.0.iter().filter(move |relation| relation.kind.ends_with(kind)).map(|relation| &*relation.part)
+    }
+
     /// The name of the part behind an id.
     pub fn by_id(&self, id: &str) -> Option<&str> {
         self.0.iter().find(|relation| relation.id.as_deref() == Some(id)).map(|relation| &*relation.part)

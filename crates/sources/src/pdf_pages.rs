@@ -12,6 +12,9 @@ use pdf_extract::{Document, Error, PlainTextOutput, output_doc_page};
 use crate::limit::PDF_PAGE_BYTES;
 use crate::{Cause, Kind, Limit, pdf_repair};
 
+/// Stands for the text of a page that has none and shows a picture.
+pub(crate) const PICTURE: &str = "\u{1}";
+
 /// Reads a PDF in this process and passes on the text of one page after another.
 ///
 /// # Errors
@@ -60,14 +63,35 @@ fn page(document: &Document, number: u32) -> Result<String, Cause> {
     if content.len() as u64 > PDF_PAGE_BYTES {
         return Err(Limit::PdfPageBytes(PDF_PAGE_BYTES).into());
     }
+    let has_picture = has_picture(&content);
     drop(content);
     let mut text = String::new();
     output_doc_page(document, &mut PlainTextOutput::new(&mut text), number)
         .map_err(|error| damaged(error.to_string()))?;
-    Ok(text)
+    Ok(if has_picture && text.trim().is_empty() { PICTURE.to_owned() } else { text })
+}
+
+/// Whether the content of a page draws a picture: an object of its own, or one within the content.
+fn has_picture(content: &[u8]) -> bool {
+    let is_delimiter = |byte: &u8| byte.is_ascii_whitespace() || *byte == 0;
+    content.split(is_delimiter).any(|word| matches!(word, b"Do" | b"BI"))
 }
 
 /// The result of `work`, or `None` if it panics. The panic's message is about the library's code, so it is dropped.
 fn caught<T>(work: impl FnOnce() -> T) -> Option<T> {
     panic::catch_unwind(AssertUnwindSafe(work)).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pictures_are_objects_of_their_own_or_within_the_content() {
+        let check = |content: &str, expect| assert_eq!(has_picture(content.as_bytes()), expect, "{content}");
+        check("q 9 0 0 9 0 0 cm /Im1 Do Q", true);
+        check("q\nBI /W 1 /H 1 ID x EI\nQ", true);
+        check("/F1 9 Tf (What to Doubt) Tj 1 0 0 rg 0 0 9 9 re f", false);
+        check("", false);
+    }
 }

@@ -1,13 +1,15 @@
-//! PowerPoint presentations: one section a slide, with its title as a heading and the speaker's notes at its end.
+//! PowerPoint presentations: one section a slide, with its title as a heading, the words of diagrams after its own, and the
+//! speaker's notes at its end.
 //!
-//! Left out: numbers, dates and footers of slides, charts, diagrams, pictures.
+//! Left out: numbers, dates and footers of slides, charts, pictures.
 
 use crate::archive::Archive;
+use crate::formula::Formula;
 use crate::limit::{check_entries, check_text};
 use crate::office::{self, Relations};
-use crate::prose::{Gap, Prose};
+use crate::prose::{Gap, Prose, Script};
 use crate::source::{Part, first_heading};
-use crate::xml::{self, Node};
+use crate::xml::{self, Node, Tag};
 use crate::{Cause, Kind, Source};
 
 /// A `.pptx` file.
@@ -38,11 +40,16 @@ pub(crate) fn source(path: &str, bytes: &[u8]) -> Result<Source, Cause> {
     Source::joined(path, Kind::Pptx, title, parts)
 }
 
-/// The text of a slide and of its notes.
+/// The text of a slide, of its diagrams and of its notes.
 fn text(archive: &mut Archive<'_>, slide: &str) -> Result<String, Cause> {
     let mut prose = Prose::default();
     write(&archive.text(slide)?, &mut prose)?;
-    if let Some(notes) = Relations::of(archive, slide)?.by_kind("/notesSlide") {
+    let relations = Relations::of(archive, slide)?;
+    for diagram in relations.all_by_kind("/diagramData") {
+        prose.gap(Gap::Paragraph);
+        write(&archive.text(diagram)?, &mut prose)?;
+    }
+    if let Some(notes) = relations.by_kind("/notesSlide") {
         prose.gap(Gap::Paragraph);
         prose.lead("Notes: ");
         write(&archive.text(notes)?, &mut prose)?;
@@ -53,10 +60,18 @@ fn text(archive: &mut Archive<'_>, slide: &str) -> Result<String, Cause> {
 /// Writes the text of the shapes of a slide.
 fn write(xml: &str, prose: &mut Prose) -> Result<(), Cause> {
     let (mut in_text, mut is_title, mut is_left_out) = (false, false, false);
+    let (mut script, mut formula) = (Script::Line, Formula::default());
     xml::walk(xml, Kind::Pptx, |node| {
+        if let Node::Open(tag) = &node
+            && tag.name() == b"Fallback"
+        {
+            return Ok(false);
+        }
+        if formula.takes(&node, prose)? {
+            return Ok(true);
+        }
         match node {
             Node::Open(tag) => match tag.name() {
-                b"Fallback" => return Ok(false),
                 b"ph" => match tag.attribute("type").as_deref() {
                     Some("title" | "ctrTitle") => {
                         is_title = true;
@@ -66,13 +81,15 @@ fn write(xml: &str, prose: &mut Prose) -> Result<(), Cause> {
                     _ => {}
                 },
                 b"t" => in_text = !is_left_out,
+                b"r" | b"fld" => script = Script::Line,
+                b"rPr" => script = script_of(tag),
                 b"br" | b"p" => prose.gap(Gap::Line),
                 b"tab" => prose.gap(Gap::Space),
                 b"tr" => prose.open_row(),
                 b"tc" => prose.open_cell(),
                 _ => {}
             },
-            Node::Text(text) if in_text => prose.text(text),
+            Node::Text(text) if in_text => prose.run(script, text),
             Node::Text(_) => {}
             Node::Close(name) => match name {
                 b"t" => in_text = false,
@@ -92,4 +109,10 @@ fn write(xml: &str, prose: &mut Prose) -> Result<(), Cause> {
         }
         Ok(true)
     })
+}
+
+/// How the words of a run are set, by its `baseline` in thousandths of a percent.
+fn script_of(properties: &Tag<'_>) -> Script {
+    let height = properties.attribute("baseline").and_then(|height| height.trim_end_matches('%').parse().ok());
+    Script::at(height.unwrap_or(0.0))
 }

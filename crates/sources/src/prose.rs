@@ -1,7 +1,7 @@
 //! Builds text from a marked-up document: words, and between them the widest gap requested since the last word.
 //!
-//! The readers of HTML, office documents and RTF share it, so headings, lists and tables look the same: Markdown's `#`, `-` and ` | `,
-//! without escapes, since the text is searched and quoted.
+//! The readers of HTML, office documents and RTF share it, so headings, lists and tables look the same: Markdown's `#`,
+//! `-` and ` | `, without escapes, since the text is searched and quoted.
 
 use std::mem;
 
@@ -18,6 +18,31 @@ pub(crate) enum Gap {
     Paragraph,
 }
 
+/// How words are set: on the line, as a superscript or as a subscript.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Script {
+    #[default]
+    Line,
+    Super,
+    Sub,
+}
+
+impl Script {
+    /// The script of words that are raised by a height, or lowered if it is negative.
+    pub fn at(height: f64) -> Self {
+        match height {
+            height if height > 0.0 => Script::Super,
+            height if height < 0.0 => Script::Sub,
+            _ => Script::Line,
+        }
+    }
+}
+
+/// Whether a superscript would change the number or the word before it.
+pub(crate) fn is_exponent(text: &str) -> bool {
+    text.trim_start().starts_with(|c: char| c.is_ascii_digit() || matches!(c, '+' | '-' | '−'))
+}
+
 /// The text so far. Gaps at its start and end are not written.
 ///
 /// Beyond a limit nothing more is written, and [`Self::finish`] returns the limit.
@@ -27,6 +52,8 @@ pub(crate) struct Prose {
     /// The length of all pages and of the finished cells.
     bytes: usize,
     exceeded: Option<Limit>,
+    /// How the last words of [`Self::run`] were set.
+    script: Script,
     /// The table rows that are open, outermost first, with their finished cells.
     rows: Vec<Vec<String>>,
     /// The pages outside the table cells that are open, outermost first.
@@ -79,10 +106,24 @@ impl Prose {
         }
     }
 
-    /// Marks the start of a superscript if it is a number, which would change the number or the word before it: `10^6`.
-    pub fn raise(&mut self, text: &str) {
-        if text.trim_start().starts_with(|c: char| c.is_ascii_digit() || matches!(c, '+' | '-' | '−')) {
-            self.text("^");
+    /// Adds the running text of a run, which may continue a superscript or a subscript.
+    pub fn run(&mut self, script: Script, text: &str) {
+        if !text.trim().is_empty() && mem::replace(&mut self.script, script) != script {
+            self.mark(script, text);
+        }
+        self.text(text);
+    }
+
+    /// Marks where a superscript or a subscript starts or ends before this text, if the number or the word before it
+    /// would change without a mark: `10^6`, `101_2`. Names such as H2O and 1st have none.
+    pub fn mark(&mut self, script: Script, text: &str) {
+        let is_digit = |c: char| c.is_ascii_digit();
+        let joins = self.page.gap == Gap::None && self.page.text.ends_with(is_digit) && text.starts_with(is_digit);
+        match script {
+            Script::Super if is_exponent(text) => self.text("^"),
+            Script::Sub if joins => self.text("_"),
+            Script::Line if joins => self.gap(Gap::Space),
+            _ => {}
         }
     }
 

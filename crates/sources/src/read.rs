@@ -7,9 +7,13 @@ use encoding_rs::UTF_8;
 
 use crate::encoding::{self, Decoded};
 use crate::html::Deadline;
+use crate::kind::is_temporary;
 use crate::limit::{FILE_BYTES, HTML_BYTES, JSON_BYTES, MAIL_BYTES, RTF_BYTES, TEXT_FILE_BYTES};
 use crate::{Captions, Cause, Kind, Limit, PdfChild, SlackUsers, Source, SourceError, TextFile};
-use crate::{conversation, docx, email, epub, html, mailbox, notebook, odt, pdf, plain, pptx, rtf, table, xlsx};
+use crate::{
+    calendar, contacts, conversation, docx, email, epub, html, mailbox, notebook, odp, ods, odt, pdf, plain, pptx, rtf,
+    table, web_archive, xlsx,
+};
 
 /// How to read files.
 #[derive(Clone, Debug)]
@@ -23,7 +27,7 @@ pub struct ReadOptions {
     pub slack_users: SlackUsers,
     /// Larger files are refused; some types have smaller limits besides ([`Limit`]).
     pub max_file_bytes: u64,
-    /// Larger plain text, Markdown and source files are refused by [`open`].
+    /// Larger mailboxes are refused, and by [`open`] larger plain text, Markdown and source files.
     pub max_text_bytes: u64,
 }
 
@@ -56,7 +60,8 @@ pub enum Opened {
 /// # Errors
 /// As [`read`].
 pub fn open(path: &Path, options: &ReadOptions) -> Result<Opened, SourceError> {
-    let opened = match Kind::of(path) {
+    let opened = match Kind::of_file(path) {
+        _ if is_temporary(path) => Err(Cause::Temporary),
         None => {
             check_size(path, Kind::Text, options.max_text_bytes).and_then(|()| open_unknown(path)).map(Opened::Text)
         }
@@ -84,8 +89,12 @@ pub fn read(path: &Path, options: &ReadOptions) -> Result<Vec<Source>, SourceErr
 }
 
 fn read_as_named(path: &Path, options: &ReadOptions) -> Result<Vec<Source>, Cause> {
-    let kind = Kind::of(path);
-    check_size(path, kind.unwrap_or(Kind::Text), options.max_file_bytes)?;
+    if is_temporary(path) {
+        return Err(Cause::Temporary);
+    }
+    let kind = Kind::of_file(path);
+    let most = if kind == Some(Kind::Mailbox) { options.max_text_bytes } else { options.max_file_bytes };
+    check_size(path, kind.unwrap_or(Kind::Text), most)?;
     let name = path.to_string_lossy();
     let bytes = || fs::read(path).map_err(Cause::Io);
     let text = || encoding::decode(bytes()?);
@@ -98,12 +107,15 @@ fn read_as_named(path: &Path, options: &ReadOptions) -> Result<Vec<Source>, Caus
         Some(Kind::Pdf | Kind::ScannedPdf) => pdf::source(&name, path, options.pdf_child.as_ref())?,
         Some(Kind::Docx) => docx::source(&name, &bytes()?)?,
         Some(Kind::Odt) => odt::source(&name, &bytes()?)?,
+        Some(Kind::Ods) => ods::source(&name, &bytes()?)?,
+        Some(Kind::Odp) => odp::source(&name, &bytes()?)?,
         Some(Kind::Rtf) => rtf::source(&name, &bytes()?)?,
         Some(Kind::Pptx) => pptx::source(&name, &bytes()?)?,
         Some(Kind::Xlsx) => xlsx::source(&name, &bytes()?)?,
         Some(Kind::Epub) => epub::source(&name, &bytes()?, deadline)?,
         Some(Kind::Email) => email::source(&name, &bytes()?, deadline)?,
-        Some(Kind::Mailbox) => mailbox::source(&name, path, deadline)?,
+        Some(Kind::Mailbox) => mailbox::source(&name, path)?,
+        Some(Kind::WebArchive) => web_archive::source(&name, &bytes()?, deadline)?,
         Some(Kind::Table) => table::source(&name, path)?,
         Some(Kind::Html) => return read_text(&name, Kind::Html, encoding::decode_html(bytes()?)?, options, deadline),
         Some(kind) => return read_text(&name, kind, text()?, options, deadline),
@@ -125,6 +137,8 @@ fn read_text(
         Kind::Code => vec![plain::code(name, file)?],
         Kind::Html => vec![html::source(name, &file.text, deadline)?],
         Kind::Notebook => vec![notebook::source(name, &file)?],
+        Kind::Calendar => vec![calendar::source(name, &file)?],
+        Kind::Contacts => vec![contacts::source(name, &file)?],
         Kind::Conversation => conversation::sources(name, &file, options.captions, &options.slack_users)?,
         Kind::WhatsApp => match conversation::whatsapp::source(name, &file)? {
             Some(chat) => vec![chat],
@@ -140,8 +154,10 @@ fn read_text(
 fn check_size(path: &Path, kind: Kind, max_bytes: u64) -> Result<(), Cause> {
     let meta = fs::metadata(path).map_err(Cause::Io)?;
     let most = match kind {
-        Kind::Conversation | Kind::Notebook | Kind::WhatsApp => max_bytes.min(JSON_BYTES),
-        Kind::Email => max_bytes.min(MAIL_BYTES),
+        Kind::Conversation | Kind::Notebook | Kind::WhatsApp | Kind::Calendar | Kind::Contacts => {
+            max_bytes.min(JSON_BYTES)
+        }
+        Kind::Email | Kind::WebArchive => max_bytes.min(MAIL_BYTES),
         Kind::Rtf => max_bytes.min(RTF_BYTES),
         _ => max_bytes,
     };

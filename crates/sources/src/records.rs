@@ -182,6 +182,25 @@ impl<'a> Record<'a> {
         }
     }
 
+    /// The value of a field if it is a string.
+    pub fn string(&self, field: &str) -> Option<String> {
+        self.field(field).filter(|value| value.starts_with('"')).and_then(|value| serde_json::from_str(value).ok())
+    }
+
+    /// The objects of an array, each indexed when it is its turn; none if the field is something else.
+    ///
+    /// # Errors
+    /// [`Limit::Records`].
+    pub fn objects_if_any(
+        &self,
+        field: &str,
+    ) -> Result<impl Iterator<Item = Result<Record<'a>, Cause>> + use<'a>, Cause> {
+        let values = self.field(field).map(elements).transpose()?.flatten().unwrap_or_default();
+        let file = self.file;
+        let objects = values.into_iter().filter(|value| value.starts_with('{'));
+        Ok(objects.map(move |value| Record::new(file, value)?.indexed()))
+    }
+
     /// A field that must be an object, indexed.
     pub fn object(&self, field: &str) -> Result<Record<'a>, Cause> {
         let value = self.field(field).ok_or_else(|| self.fault(field, "is missing"))?;

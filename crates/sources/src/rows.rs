@@ -1,7 +1,7 @@
 //! Rows of a table as lines of text: `name: Ann | city: Bern`, so that each row can be understood without the others.
 //!
-//! The header is the first row with two cells or more, if none of them is a number; without a header a row is `Ann | Bern`.
-//! Rows before the header, such as a title, are lines too. White space within a cell becomes one space.
+//! The header is the first row with two cells or more, if the only numbers in it are successive years; without a header a row
+//! is `Ann | Bern`. Rows before the header, such as a title, are lines too. White space within a cell becomes one space.
 
 use std::collections::BTreeMap;
 use std::mem;
@@ -58,7 +58,7 @@ impl Rows {
         match &self.header {
             _ if cells.is_empty() => return Ok(()),
             None if cells.len() > 1 => {
-                if !cells.iter().any(|(_, cell)| is_number(cell)) {
+                if is_header(&cells) {
                     self.header = Some(cells.into_iter().collect());
                     return Ok(());
                 }
@@ -80,6 +80,26 @@ impl Rows {
         Ok(())
     }
 
+    /// Ends the current row, which stands several times in the table; a header is written once.
+    ///
+    /// # Errors
+    /// [`Limit::TextBytes`].
+    pub fn end_rows(&mut self, times: usize) -> Result<(), Limit> {
+        let start = self.text.len();
+        self.end_row()?;
+        let line = self.text.len() - start;
+        if line == 0 || times < 2 {
+            return Ok(());
+        }
+        if self.text.len() + (times - 1).saturating_mul(line) > TEXT_BYTES {
+            return Err(Limit::TextBytes(TEXT_BYTES));
+        }
+        let line = self.text[start..].to_owned();
+        self.text.reserve((times - 1) * line.len());
+        (1..times).for_each(|_| self.text.push_str(&line));
+        Ok(())
+    }
+
     /// The lines. A header without rows is a line itself.
     pub fn finish(mut self) -> String {
         if !self.is_followed {
@@ -96,6 +116,19 @@ fn one_line(cell: &str) -> String {
         line.extend([if line.is_empty() { "" } else { " " }, word]);
     }
     line
+}
+
+/// Whether cells name columns: words, and years in their order after a word or an empty cell.
+fn is_header(cells: &[(usize, String)]) -> bool {
+    let numbers: Vec<&String> = cells.iter().map(|(_, cell)| cell).filter(|cell| is_number(cell)).collect();
+    if numbers.is_empty() {
+        return true;
+    }
+    let year = |cell: &&String| cell.parse::<i32>().ok().filter(|year| (1800..2200).contains(year));
+    let years: Vec<i32> = numbers.iter().filter_map(year).collect();
+    let are_successive = years.len() > 1 && years.windows(2).all(|pair| pair[0] + 1 == pair[1]);
+    let is_after_name = cells.first().is_some_and(|(column, cell)| *column > 0 || !is_number(cell));
+    is_after_name && are_successive && years.len() == numbers.len()
 }
 
 /// Whether a cell is a number as people write them: `-1,234.50`, `12 %`.

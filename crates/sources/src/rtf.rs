@@ -1,6 +1,7 @@
 //! Rich Text Format: a stream of groups, control words and bytes (version 1.9.1 of Microsoft's specification).
 //!
-//! Kept: paragraphs, table rows, lists, footnotes in brackets. Left out: pictures, hidden and deleted text, page headers and
+//! Kept: paragraphs, table rows, lists, footnotes in brackets, the symbols of fonts that have some in the places of letters
+//! ([`crate::symbol`]). Left out: pictures, hidden and deleted text, page headers and
 //! footers, comments.
 
 use std::collections::HashMap;
@@ -9,9 +10,9 @@ use std::mem;
 use encoding_rs::{self as encodings, Encoding};
 
 use crate::limit::{NESTING, RTF_WORD_BYTES, TEXT_BYTES};
-use crate::prose::{Gap, Prose};
+use crate::prose::{Gap, Prose, Script};
 use crate::rtf_tokens::{Token, tokens};
-use crate::{Cause, Kind, Limit, Source};
+use crate::{Cause, Kind, Limit, Source, symbol};
 
 /// A `.rtf` file.
 pub(crate) fn source(path: &str, bytes: &[u8]) -> Result<Source, Cause> {
@@ -19,7 +20,7 @@ pub(crate) fn source(path: &str, bytes: &[u8]) -> Result<Source, Cause> {
     if !bytes.starts_with(b"{\\rtf") {
         return Err(damaged("it does not start with {\\rtf"));
     }
-    let mut reader = Reader { groups: vec![Group::default()], ..Reader::default() };
+    let mut reader = Reader { groups: vec![Group::default()], default_font: -1, ..Reader::default() };
     for token in tokens(bytes) {
         reader.token(token)?;
         if reader.groups.len() == 1 {
@@ -65,6 +66,8 @@ enum Place {
     Text,
     Title,
     Fonts,
+    /// How a field is computed: `SYMBOL 97 \\f "Symbol"`.
+    Instruction,
     Nowhere,
 }
 
@@ -74,6 +77,9 @@ struct Group {
     place: Place,
     is_hidden: bool,
     is_note: bool,
+    /// Whether the group is a field whose symbol was written; its result is another form of it.
+    is_written: bool,
+    script: Script,
     /// How many characters stand for a Unicode character in readers that know none.
     substitutes: usize,
     font: i32,
@@ -81,7 +87,8 @@ struct Group {
 
 impl Default for Group {
     fn default() -> Self {
-        Group { place: Place::Text, is_hidden: false, is_note: false, substitutes: 1, font: -1 }
+        let (place, script) = (Place::Text, Script::Line);
+        Group { place, is_hidden: false, is_note: false, is_written: false, script, substitutes: 1, font: -1 }
     }
 }
 
@@ -99,7 +106,11 @@ struct Reader {
     /// The length of the text that was decoded.
     decoded_bytes: usize,
     page: Option<i32>,
+    default_font: i32,
     charsets: HashMap<i32, i32>,
+    /// The names of fonts with symbols in the places of letters.
+    symbolic: HashMap<i32, String>,
+    instruction: String,
     in_row: bool,
     in_cell: bool,
     title: String,
@@ -111,7 +122,7 @@ impl Reader {
         if let Token::Byte(byte) = token {
             if self.substitutes_left > 0 {
                 self.substitutes_left -= 1;
-            } else if self.group().place == Place::Text || self.group().place == Place::Title {
+            } else if self.group().place != Place::Nowhere {
                 self.bytes.push(byte);
                 return self.keep_short(byte);
             }
@@ -130,11 +141,15 @@ impl Reader {
             }
             Token::Close => {
                 self.substitutes_left = 0;
-                if self.groups.pop().is_some_and(|group| group.is_note) {
+                let closed = self.groups.pop().unwrap_or_default();
+                if closed.is_note {
                     self.prose.end_bracket();
                 }
                 if self.groups.is_empty() {
                     return Err(damaged("it closes a group that is not open"));
+                }
+                if closed.place == Place::Instruction && self.group().place != Place::Instruction {
+                    self.end_instruction();
                 }
             }
             Token::Optional => self.is_optional = true,
@@ -169,12 +184,25 @@ impl Reader {
         match name {
             "uc" => self.current().substitutes = number.and_then(|n| usize::try_from(n).ok()).unwrap_or(1),
             "v" | "deleted" => self.current().is_hidden = is_on,
-            "plain" => self.current().is_hidden = false,
+            "plain" => {
+                let font = self.default_font;
+                let group = self.current();
+                (group.is_hidden, group.script, group.font) = (false, Script::Line, font);
+            }
+            "super" | "up" => self.current().script = if is_on { Script::Super } else { Script::Line },
+            "sub" | "dn" => self.current().script = if is_on { Script::Sub } else { Script::Line },
+            "nosupersub" => self.current().script = Script::Line,
             "ansicpg" => self.page = number,
             "mac" => self.page = self.page.or(Some(10_000)),
             "pc" => self.page = self.page.or(Some(437)),
             "pca" => self.page = self.page.or(Some(850)),
+            "deff" => self.default_font = number.unwrap_or(-1),
             "fonttbl" => self.current().place = Place::Fonts,
+            "fldinst" => {
+                self.current().place = Place::Instruction;
+                self.instruction.clear();
+            }
+            "fldrslt" if self.group().is_written => self.current().place = Place::Nowhere,
             "title" if self.group().place == Place::Nowhere => self.current().place = Place::Title,
             "f" => self.current().font = number.unwrap_or(-1),
             "fcharset" if self.group().place == Place::Fonts => {
@@ -202,6 +230,7 @@ impl Reader {
             "tab" | "nestcell" | "emspace" | "enspace" | "~" => self.write(" "),
             "listtext" | "pntext" => self.prose.lead("- "),
             "footnote" => {
+                self.current().script = Script::Line;
                 self.write(" [note: ");
                 self.current().is_note = true;
             }
@@ -254,7 +283,13 @@ impl Reader {
         let pair = [self.surrogate.take().unwrap_or(unit), unit];
         let units = if pair[0] == unit { &pair[1..] } else { &pair[..] };
         match char::decode_utf16(units.iter().copied()).collect::<Result<String, _>>() {
-            Ok(text) => self.write(&text),
+            Ok(text) => match self.symbolic.get(&self.group().font) {
+                Some(font) => {
+                    let text = symbol::readable(font, &text);
+                    self.write(&text);
+                }
+                None => self.write(&text),
+            },
             Err(_) if units.len() == 1 && (0xD800..0xDC00).contains(&unit) => self.surrogate = Some(unit),
             Err(_) => return Err(damaged(format!("\\u{number} is no character"))),
         }
@@ -264,11 +299,11 @@ impl Reader {
     fn write(&mut self, text: &str) {
         match self.group() {
             Group { is_hidden: true, .. } => {}
-            Group { place: Place::Text, .. } => {
+            Group { place: Place::Text, script, .. } => {
                 if !text.trim().is_empty() {
                     self.open_cell();
                 }
-                self.prose.text(text);
+                self.prose.run(script, text);
             }
             Group { place: Place::Title, .. } => self.title.push_str(text),
             _ => {}
@@ -293,15 +328,51 @@ impl Reader {
             return Ok(());
         }
         let bytes = mem::take(&mut self.bytes);
+        let group = self.group();
+        if matches!(group.place, Place::Fonts | Place::Instruction) {
+            self.describe(group, &String::from_utf8_lossy(&bytes));
+            return Ok(());
+        }
+        if let Some(font) = self.symbolic.get(&group.font) {
+            let text: String = bytes.iter().filter_map(|byte| symbol::character(font, (*byte).into())).collect();
+            return self.write_decoded(&text);
+        }
         let encoding = if bytes.is_ascii() { encodings::WINDOWS_1252 } else { self.encoding()? };
         let text = encoding.decode_without_bom_handling_and_without_replacement(&bytes);
         let text = text.ok_or_else(|| damaged(format!("its text is not valid {}", encoding.name())))?;
+        self.write_decoded(&text)
+    }
+
+    fn write_decoded(&mut self, text: &str) -> Result<(), Cause> {
         self.decoded_bytes += text.len();
         if self.decoded_bytes > TEXT_BYTES {
             return Err(Limit::TextBytes(TEXT_BYTES).into());
         }
-        self.write(&text);
+        self.write(text);
         Ok(())
+    }
+
+    /// Takes the name of a font, or a part of the instruction of a field.
+    fn describe(&mut self, group: Group, text: &str) {
+        const INSTRUCTION_BYTES: usize = 256;
+        const FONTS: usize = 1000;
+        if group.place == Place::Fonts {
+            let name = text.trim().trim_end_matches(';');
+            if symbol::is_symbolic(name) && self.symbolic.len() < FONTS {
+                self.symbolic.insert(group.font, name.to_owned());
+            }
+        } else if self.instruction.len() + text.len() <= INSTRUCTION_BYTES {
+            self.instruction.push_str(text);
+        }
+    }
+
+    /// Writes the symbol that a field inserts, which Word gives without a result.
+    fn end_instruction(&mut self) {
+        let instruction = mem::take(&mut self.instruction);
+        if let Some(symbol) = symbol_of_field(&instruction) {
+            self.write(symbol.encode_utf8(&mut [0; 4]));
+            self.current().is_written = true;
+        }
     }
 
     fn encoding(&self) -> Result<&'static Encoding, Cause> {
@@ -313,6 +384,22 @@ impl Reader {
         encoding_of_page(page)
             .ok_or_else(|| damaged(format!("its code page {page} is not supported; save it as .docx or .txt")))
     }
+}
+
+/// The symbol of a field `SYMBOL 97 \\f "Symbol"`.
+fn symbol_of_field(instruction: &str) -> Option<char> {
+    let arguments = instruction.trim_start().strip_prefix("SYMBOL ")?;
+    let code = arguments.split_whitespace().next()?;
+    let code = match code.strip_prefix("0x") {
+        Some(hexadecimal) => u32::from_str_radix(hexadecimal, 16).ok()?,
+        None => code.parse().ok()?,
+    };
+    let (_, font) = arguments.split_once("\\f ")?;
+    let font = match font.trim_start().strip_prefix('"') {
+        Some(quoted) => quoted.split('"').next()?,
+        None => font.split_whitespace().next()?,
+    };
+    symbol::character(font, code)
 }
 
 /// The encoding of a Windows code page.

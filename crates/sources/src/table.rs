@@ -1,5 +1,7 @@
-//! Tables as text: `.csv` (separated by commas, semicolons or tabs) and `.tsv`, read as a stream.
+//! Tables as text: `.csv` (separated by commas, semicolons or tabs, or by what its first line `sep=|` names) and
+//! `.tsv`, read as a stream.
 
+use std::mem;
 use std::path::Path;
 
 use csv_core::{ReadFieldResult, ReaderBuilder};
@@ -12,25 +14,50 @@ use crate::{Cause, Kind, Limit, Source, TextFile};
 pub(crate) fn source(name: &str, path: &Path) -> Result<Source, Cause> {
     let file = TextFile::open(path, Kind::Table)?;
     let mut pieces = file.pieces()?.peekable();
-    let first_line = match pieces.peek() {
-        Some(Ok(piece)) => piece.lines().next().unwrap_or_default(),
+    let start = match pieces.peek() {
+        Some(Ok(piece)) => piece.as_str(),
         _ => "",
     };
-    let mut table = Table::new(separator(first_line));
+    let is_tsv = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("tsv"));
+    let (separator, mut declaration_bytes) = match declared(start) {
+        Some(declared) => declared,
+        None if is_tsv && start.contains('\t') => (b'\t', 0),
+        None => (separator(start), 0),
+    };
+    let mut table = Table::new(separator);
     for piece in pieces {
-        table.add(piece?.as_bytes(), false)?;
+        table.add(&piece?.as_bytes()[mem::take(&mut declaration_bytes)..], false)?;
     }
     table.add(&[], true)?;
     let source = Source::whole(name, Kind::Table, None, table.rows.finish())?;
     Ok(Source { encoding: file.encoding(), ..source })
 }
 
-/// The separator that a line has most often outside quotes.
-fn separator(line: &str) -> u8 {
-    let bare: String = line.split('"').step_by(2).collect();
-    let count = |separator: &u8| bare.bytes().filter(|byte| byte == separator).count();
-    // Of equals the last counts.
-    [b'\t', b';', b','].into_iter().max_by_key(count).unwrap_or(b',')
+/// The separator that the first line of a table names for Excel, `sep=;`, and the length of this line.
+fn declared(start: &str) -> Option<(u8, usize)> {
+    let line = start.split_inclusive('\n').next()?;
+    let name = line.trim_start_matches('\u{feff}').trim_end_matches(['\r', '\n']).strip_prefix("sep=")?;
+    match name.as_bytes() {
+        [b'"'] => None,
+        [byte] if byte.is_ascii_punctuation() || *byte == b'\t' => Some((*byte, line.len())),
+        _ => None,
+    }
+}
+
+/// The separator that the most lines have equally often outside quotes, whatever title or notes precede the header.
+fn separator(start: &str) -> u8 {
+    const LINES: usize = 50;
+    let bare = |line: &str| line.split('"').step_by(2).collect::<String>();
+    let lines: Vec<String> = start.lines().take(LINES).map(bare).collect();
+    let alike = |separator: &u8| {
+        let count = |line: &String| line.bytes().filter(|byte| byte == separator).count();
+        let mut counts: Vec<usize> = lines.iter().map(count).filter(|count| *count > 0).collect();
+        counts.sort_unstable();
+        counts.chunk_by(|one, next| one == next).map(<[usize]>::len).max().unwrap_or(0)
+    };
+    // Of equals the last counts: words have commas too, and so do numbers in many languages.
+    let used = [b',', b';', b'\t'].into_iter().filter(|separator| alike(separator) > 0);
+    used.max_by_key(alike).unwrap_or(b',')
 }
 
 struct Table {

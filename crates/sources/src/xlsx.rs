@@ -9,6 +9,7 @@ use std::mem;
 use crate::archive::Archive;
 use crate::limit::{check_entries, check_text};
 use crate::office::{self, Relations};
+use crate::prose::is_exponent;
 use crate::rows::Rows;
 use crate::source::Part;
 use crate::xml::{self, Node, Tag};
@@ -91,13 +92,23 @@ impl Strings {
     fn read(archive: &mut Archive<'_>, part: Option<&str>) -> Result<Self, Cause> {
         let mut strings = Strings::default();
         let Some(part) = part else { return Ok(strings) };
-        let (mut in_text, mut start, mut gap) = (false, 0, false);
+        let (mut in_text, mut start, mut gap, mut is_raised) = (false, 0, false, false);
         xml::walk(&archive.text(part)?, Kind::Xlsx, |node| {
             match node {
                 // How Japanese words are pronounced.
                 Node::Open(tag) if tag.name() == b"rPh" => return Ok(false),
-                Node::Open(tag) => in_text = tag.name() == b"t",
+                Node::Open(tag) => {
+                    in_text = tag.name() == b"t";
+                    match tag.name() {
+                        b"r" => is_raised = false,
+                        b"vertAlign" => is_raised = tag.attribute("val").is_some_and(|place| place == "superscript"),
+                        _ => {}
+                    }
+                }
                 Node::Text(text) if in_text => {
+                    if mem::take(&mut is_raised) && is_exponent(text) {
+                        strings.text.push('^');
+                    }
                     for (i, word) in unescaped(text).split(char::is_whitespace).enumerate() {
                         gap |= i > 0;
                         if !word.is_empty() {

@@ -63,6 +63,7 @@ fn bombs_are_refused_within_their_limits() {
     tables();
     mail();
     rtf();
+    calendars();
     largest();
     small_files_take_little_memory();
     assert!(archives.wait().unwrap().success(), "archives");
@@ -117,6 +118,11 @@ fn largest() {
     check_largest("text.eml", ["Subject: x\n\n", &"word and word\n".repeat(1_990_000)].concat().as_bytes());
     let list = ["<ul>".repeat(12), "<li>x".repeat(490_000)].concat();
     check_largest("html.eml", html_mail(&[&list, &list]).as_bytes());
+    check_largest("html.mht", html_mail(&[&list, &list]).as_bytes());
+    // The second message has one line of 200 MiB.
+    let line = ["From a\nSubject: x\n\nb\n\nFrom b\nSubject: y\n\n", &"x".repeat(200 << 20)].concat();
+    check_largest("line.mbox", line.as_bytes());
+    drop((list, line));
     let words = "word ".repeat(13_000_000);
     let turn = format!("{{\"speaker\":\"A\",\"dia_id\":\"D1:1\",\"text\":\"{words}\"}}");
     check_largest("turn.json", format!("[{{\"conversation\":{{\"session_1\":[{turn}]}}}}]").as_bytes());
@@ -199,6 +205,10 @@ fn chats() {
     check("channel/2024-05-01.json", mentions.as_bytes(), TEXT, MOST);
     let speakers = vec!["{\"ts\":\"1\",\"text\":\"x\",\"user\":\"U\"}"; 400_000].join(",");
     check("channel/2024-05-02.json", format!("[{speakers}]").as_bytes(), TEXT, MOST);
+    let blocks = vec!["{\"type\":\"user\",\"user_id\":\"U\"}"; 400_000].join(",");
+    let blocks = format!("[{{\"ts\":\"1\",\"blocks\":[{{\"elements\":[{blocks}]}}]}}]");
+    check("channel/2024-05-03.json", blocks.as_bytes(), TEXT, MOST);
+    drop(blocks);
     let turns = vec![r#"{"role":"u","content":"x"}"#; 260_000].join(",");
     let chat = format!("{{\"messages\":[{turns}]}}\n");
     check("turns.jsonl", chat.repeat(2).as_bytes(), Limit::Records(500_000), MOST);
@@ -226,6 +236,9 @@ fn rtf() {
         Limit::TextBytes(96 << 20),
         GIB / 2,
     );
+    let symbols = [b"{\\rtf1{\\fonttbl{\\f3 Symbol;}}\\f3 ".as_slice(), &b"\xb3\xb3\xb3 ".repeat(30 << 20)].concat();
+    check("symbols.rtf", &symbols, Limit::TextBytes(96 << 20), GIB / 2);
+    drop(symbols);
     let euros = [b"{\\rtf1 ".as_slice(), &b"\x80\x80\x80 ".repeat(30 << 20)].concat();
     check("euros.rtf", &euros, Limit::TextBytes(96 << 20), GIB / 2);
 }
@@ -244,6 +257,13 @@ fn mail() {
     let parameters = format!("Content-Type: text/plain;\n{}\nx", names.concat());
     drop(names);
     check("parameters.eml", parameters.as_bytes(), Limit::MailParametersBytes(64 << 10), GIB / 4);
+}
+
+fn calendars() {
+    let limit = Limit::Records(500_000);
+    check("entries.ics", "BEGIN:VEVENT\nEND:VEVENT\n".repeat(2_000_000).as_bytes(), limit, MOST);
+    check("fields.vcf", ["BEGIN:VCARD\n", &"TEL:1\n".repeat(10_000_000)].concat().as_bytes(), limit, MOST);
+    check_largest("note.vcf", ["BEGIN:VCARD\nNOTE:", &"word ".repeat(13_000_000)].concat().as_bytes());
 }
 
 fn json() {

@@ -1,5 +1,6 @@
-//! ChatGPT's export, `conversations.json`: each conversation is a tree of messages, of which the branch that was shown last
-//! is read. Left out: hidden messages, calls of tools and their results, marks of citations.
+//! ChatGPT's export, `conversations.json`: each conversation is a tree of messages, of which the branch that was shown
+//! last is read, with the names of attached files. Left out: hidden messages, calls of tools and their results, marks
+//! of citations.
 
 use std::collections::HashSet;
 
@@ -39,8 +40,9 @@ fn branch(conversation: &Record<'_>) -> Result<Vec<Said>, Cause> {
         }
         let message = node.object("message")?;
         let speaker = message.object("author")?.text("role")?;
-        let is_shown = !message.has_object("metadata")
-            || message.object("metadata")?.raw("is_visually_hidden_from_conversation") != Some("true");
+        let metadata = if message.has_object("metadata") { Some(message.object("metadata")?) } else { None };
+        let is_hidden = |metadata: &Record<'_>| metadata.raw("is_visually_hidden_from_conversation") == Some("true");
+        let is_shown = !metadata.as_ref().is_some_and(is_hidden);
         if !is_shown || !matches!(&*speaker, "user" | "assistant") || !message.has_object("content") {
             continue;
         }
@@ -48,13 +50,23 @@ fn branch(conversation: &Record<'_>) -> Result<Vec<Said>, Cause> {
         if !matches!(&*content.text("content_type")?, "text" | "multimodal_text") {
             continue;
         }
-        let text = without_citations(&content.texts("parts")?.join("\n"));
+        let mut text = without_citations(&content.texts("parts")?.join("\n"));
+        if let Some(metadata) = metadata.filter(|metadata| metadata.raw("attachments").is_some_and(is_array)) {
+            for attachment in metadata.objects("attachments")? {
+                let name = attachment.label("name")?.unwrap_or_default();
+                text.extend([if text.is_empty() { "[attachment: " } else { "\n[attachment: " }, &name, "]"]);
+            }
+        }
         if !text.trim().is_empty() {
             let time = message.label("create_time")?.map(|time| dates::minute_of(&time));
             said.push(Said { id: (said.len() + 1).to_string(), speaker, text, time });
         }
     }
     Ok(said)
+}
+
+fn is_array(json: &str) -> bool {
+    json.starts_with('[')
 }
 
 /// A text without the marks of its citations, which name results of tools: `\u{e200}cite\u{e202}turn0search0\u{e201}`.

@@ -19,6 +19,9 @@ pub(super) fn sources(path: &str, messages: &[Record<'_>], users: &SlackUsers) -
     let (mut said, mut length) = (Vec::new(), 0);
     for message in messages {
         let mut text = readable(&message.label("text")?.unwrap_or_default(), &users)?;
+        if text.trim().is_empty() {
+            text = blocks(message, &users)?;
+        }
         let files = if message.has("files") { message.objects("files")? } else { Vec::new() };
         for file in files {
             text.extend(["\n[file: ", &file.label("name")?.unwrap_or_default(), "]"]);
@@ -48,13 +51,73 @@ fn attached(message: &Record<'_>, users: &Names) -> Result<String, Cause> {
     for attachment in message.objects("attachments")? {
         let texts = [attachment.label("pretext")?, attachment.label("title")?, attachment.label("text")?];
         let texts = texts.into_iter().flatten().filter(|text| !text.trim().is_empty()).collect::<Vec<_>>();
-        let fallback = if texts.is_empty() { attachment.label("fallback")? } else { None };
-        for text in texts.into_iter().chain(fallback) {
-            words.extend([if words.is_empty() { "" } else { "\n" }, &readable(&text, users)?]);
+        let blocks = if texts.is_empty() { blocks(&attachment, users)? } else { String::new() };
+        let fallback = if texts.is_empty() && blocks.is_empty() { attachment.label("fallback")? } else { None };
+        let readable = texts.iter().chain(&fallback).map(|text| readable(text, users)).chain([Ok(blocks)]);
+        for text in readable {
+            let text = text?;
+            words.extend([if words.is_empty() || text.is_empty() { "" } else { "\n" }, &text]);
             check_text(words.len())?;
         }
     }
     Ok(words)
+}
+
+/// The words of the blocks of which a message consists, each on lines of its own.
+fn blocks(message: &Record<'_>, users: &Names) -> Result<String, Cause> {
+    let mut words = String::new();
+    for block in message.objects_if_any("blocks")? {
+        write_block(&block?, BLOCK_LEVELS, users, &mut words)?;
+        end_line(&mut words);
+    }
+    words.truncate(words.trim_end().len());
+    Ok(words)
+}
+
+/// How deep Slack nests: a block, a list, an item, its words, and a word's text.
+const BLOCK_LEVELS: usize = 5;
+
+fn write_block(block: &Record<'_>, levels: usize, users: &Names, words: &mut String) -> Result<(), Cause> {
+    check_text(words.len())?;
+    let Some(levels) = levels.checked_sub(1) else { return Ok(()) };
+    let kind = block.string("type").unwrap_or_default();
+    match &*kind {
+        "user" => {
+            let id = block.string("user_id").unwrap_or_default();
+            words.extend(["@", users.get(&id).map_or(&*id, String::as_str)]);
+        }
+        "channel" => words.extend(["#", &block.string("channel_id").unwrap_or_default()]),
+        "broadcast" => words.extend(["@", &block.string("range").unwrap_or_default()]),
+        "emoji" => words.extend([":", &block.string("name").unwrap_or_default(), ":"]),
+        "image" => words.extend(block.string("alt_text").map(|text| format!("[image: {text}]"))),
+        "link" => {
+            let url = block.string("url").unwrap_or_default();
+            let text = block.string("text").filter(|text| *text != url);
+            words.push_str(&text.map_or(url.clone(), |text| format!("{text} ({url})")));
+        }
+        "mrkdwn" | "plain_text" => words.push_str(&readable(&block.string("text").unwrap_or_default(), users)?),
+        _ => words.extend(block.string("text")),
+    }
+    if block.has_object("text") {
+        write_block(&block.object("text")?, levels, users, words)?;
+        end_line(words);
+    }
+    for field in ["fields", "elements"] {
+        for part in block.objects_if_any(field)? {
+            write_block(&part?, levels, users, words)?;
+            // The parts of a line follow each other.
+            if !matches!(&*kind, "rich_text_section" | "rich_text_quote" | "rich_text_preformatted") {
+                end_line(words);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn end_line(words: &mut String) {
+    if !words.is_empty() && !words.ends_with('\n') {
+        words.push('\n');
+    }
 }
 
 /// Whether a file's name is that of a day: `2024-05-01`.

@@ -39,6 +39,25 @@ pub fn bombs() {
     let items = ["<list>".repeat(500), "<list-item><p>x</p></list-item>".repeat(4_300_000), "</list>".repeat(500)];
     check("items.odt", &archive(&[("content.xml", &items.concat())]), TEXT, MOST);
     drop(items);
+    let sheet = |row: &str| archive(&[("content.xml", &format!("<table>{row}</table>"))]);
+    let row = format!(
+        "<table-row number-rows-repeated='999999'><table-cell><p>{}</p></table-cell></table-row>",
+        "x".repeat(99)
+    );
+    check("rows.ods", &sheet(&row.repeat(2)), TEXT, MOST);
+    let row = format!(
+        "<table-row number-rows-repeated='900000'><table-cell><p>{}</p></table-cell></table-row>",
+        "x".repeat(99)
+    );
+    check_largest("rows.ods", &sheet(&row));
+    let long = format!("<table-row><table-cell><p>{}", "word ".repeat(20_000_000));
+    check("cell.ods", &sheet(&long), Limit::CellBytes(16 << 20), MOST);
+    drop(long);
+    let cell = format!("<table-cell number-columns-repeated='9000'><p>{}</p></table-cell>", "x".repeat(99));
+    check("cells.ods", &sheet(&format!("<table-row>{cell}</table-row>").repeat(1000)), TEXT, MOST);
+    let slides = format!("<c>{}</c>", "<page/>".repeat(10_000_000));
+    check("slides.odp", &archive(&[("content.xml", &slides)]), Limit::ArchiveEntries(20_000), MOST);
+    drop(slides);
     let words = ["<p><r><t>", &"word ".repeat(26_000_000), "</t></r></p>"].concat();
     check("text.docx", &docx(&words), TEXT, MOST);
     check("text.pptx", &pptx(&words[..60_000_000]), TEXT, MOST);
@@ -46,6 +65,9 @@ pub fn bombs() {
     let row = format!("<tbl><tr>{}</tr></tbl>", "<tc/>".repeat(5_000_000));
     check("row.docx", &docx(&row), Limit::Columns(16_384), MOST);
     drop(row);
+    let formula = Limit::FormulaBytes(1 << 20);
+    check("formula.docx", &docx(&["<oMath><t>", &"x".repeat(100 << 20)].concat()), formula, MOST);
+    check("operands.docx", &docx(&["<oMath><d>", &"<e/>".repeat(30_000_000)].concat()), formula, MOST);
     // Elements whose content is left out, parts that list others, and attributes.
     check("left_out.docx", &docx(&["<Fallback>", &"<a>".repeat(44_000_000)].concat()), nesting, MOST);
     check("relations.docx", &archive(&[("_rels/.rels", &"<a>".repeat(44_000_000))]), nesting, MOST);

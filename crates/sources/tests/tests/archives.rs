@@ -65,6 +65,17 @@ fn a_docx_names_its_parts_and_styles_itself() {
 }
 
 #[test]
+fn symbols_of_fonts_are_read_in_a_docx() {
+    let symbol = |font: &str, code: &str| format!("<w:r><w:sym w:font='{font}' w:char='{code}'/></w:r>");
+    let symbols =
+        [("Symbol", "F0A3"), ("Symbol", "F061"), ("Wingdings", "F0FC"), ("MS Gothic", "2612"), ("Arial", "x")];
+    let symbols: String = symbols.iter().map(|(font, code)| symbol(font, code)).collect();
+    let run = "<w:r><w:rPr><w:rFonts w:ascii='Symbol' w:hAnsi='Symbol'/></w:rPr><w:t>\u{f062}x</w:t></w:r>";
+    let body = format!("<w:p><w:r><w:t>1 </w:t></w:r>{symbols}{run}<w:r><w:t>y</w:t></w:r></w:p>");
+    assert_eq!(read_one("a.docx", &archive(&[RELATIONS, ("word/document2.xml", &body)])).text, "1 ≤α✓☒βxy");
+}
+
+#[test]
 fn broken_archives_say_where() {
     fn check(name: &str, parts: &[(&str, &str)], expect: &str) {
         assert_eq!(complaint(name, &archive(parts)), expect);

@@ -34,6 +34,18 @@ fn chatgpts_conversations_are_the_branches_that_were_shown() {
 }
 
 #[test]
+fn files_without_text_in_an_export_are_named() {
+    let attached = CHATGPT.replace("\"metadata\": {}", r#""metadata": {"attachments": [{"name": "cost.pdf"}]}"#);
+    let sources = read_bytes("conversations.json", attached.as_bytes()).unwrap();
+    assert!(sources[0].text.ends_with(": Yes, é.\n[attachment: cost.pdf]"), "{}", sources[0].text);
+    let claude = r#"[{"chat_messages": [{"sender": "human", "text": "", "files": [{"file_name": "lamp.jpg"}]}]}]"#;
+    assert_eq!(
+        read_one("conversations.json", claude.as_bytes()).text,
+        "=== SESSION 0 ===\n\nhuman (1): [file: lamp.jpg]"
+    );
+}
+
+#[test]
 fn marks_of_chatgpts_citations_are_left_out() {
     let said = |words: &str| {
         let sources = read_bytes("conversations.json", CHATGPT.replace("Yes, é.", words).as_bytes()).unwrap();
@@ -55,6 +67,21 @@ fn claudes_conversations_have_messages_and_attachments() {
     let text = "=== SESSION 0 - Dialogue Time(available to answer questions): 2024-05-01T10:02:33Z ===\n\n\
         human (1): Read this.\n[attachment: a.txt]\nThe lamp was out.\nassistant (2, 2024-05-01T10:03:00Z): It was out.";
     assert_eq!(shown(&sources), [("conversations.json#u1".to_owned(), Some("Lamps"), text)]);
+}
+
+#[test]
+fn artifacts_of_claude_are_part_of_their_messages() {
+    let json = r##"[{"uuid": "u1", "name": "Lamps", "chat_messages": [{"sender": "assistant", "text": "Here it is.", "content": [
+        {"type": "text", "text": "Here it is."},
+        {"type": "tool_use", "name": "artifacts", "input": {"id": "a1", "type": "text/markdown", "title": "Plan", "command": "create", "content": "# Lamps\nOut."}},
+        {"type": "tool_result", "name": "artifacts", "content": [{"type": "text", "text": "OK"}]},
+        {"type": "tool_use", "name": "artifacts", "input": {"id": "a1", "command": "update", "old_str": "Out.", "new_str": "Lit."}},
+        {"type": "tool_use", "name": "create_file", "input": {"path": "a.md", "file_text": "Oil."}},
+        {"type": "tool_use", "name": "web_search", "input": {"query": "lamps"}},
+        {"type": "text", "text": "Done."}]}]}]"##;
+    let text = "=== SESSION 0 ===\n\nassistant (1): Here it is.\n[artifact: Plan]\n# Lamps\nOut.\n[artifact: a1]\nLit.\n\
+        [artifact: a.md]\nOil.\nDone.";
+    assert_eq!(read_one("conversations.json", json.as_bytes()).text, text);
 }
 
 #[test]
@@ -152,6 +179,31 @@ fn slacks_days_name_their_channel_and_users() {
         Ann A. (1, 2024-05-01 10:02 UTC): Ask @Ann A. & @U2\nbo (2, 2024-05-01 10:03 UTC): \n[file: a.pdf]\n\
         ci (3, 2024-05-01 10:05 UTC): Done\nci (4, 2024-05-01 10:05 UTC): Build 7\nIt < was out\nRed";
     assert_eq!(shown(&sources), [("2024-05-01.json".to_owned(), Some("lamps"), text)]);
+}
+
+#[test]
+fn slacks_messages_of_blocks_alone_are_read() {
+    let said = |message: &str| {
+        let source =
+            read_one("2024-05-01.json", format!("[{{\"ts\": \"1\", \"user\": \"U1\", {message}}}]").as_bytes());
+        source.text.split_once(" UTC): ").unwrap().1.to_owned()
+    };
+    let blocks = r#""text": "", "blocks": [{"type": "header", "text": {"type": "plain_text", "text": "Build 7"}},
+        {"type": "section", "text": {"type": "mrkdwn", "text": "It &lt; <https://a.b|was> out"}, "fields": [{"type": "mrkdwn", "text": "one"},
+        {"type": "mrkdwn", "text": "two"}]}, {"type": "divider"}, {"type": "context", "elements": [{"type": "image", "alt_text": "a lamp"}]},
+        {"type": "rich_text", "elements": [{"type": "rich_text_section", "elements": [{"type": "text", "text": "Ask "}, {"type": "user", "user_id": "U2"},
+        {"type": "text", "text": " "}, {"type": "emoji", "name": "ok"}, {"type": "link", "url": "https://c.d", "text": "here"}]},
+        {"type": "rich_text_list", "elements": [{"type": "rich_text_section", "elements": [{"type": "text", "text": "a wick"}]},
+        {"type": "rich_text_section", "elements": [{"type": "text", "text": "oil"}]}]}]}]"#;
+    let expect =
+        "Build 7\nIt < was (https://a.b) out\none\ntwo\n[image: a lamp]\nAsk @U2 :ok:here (https://c.d)\na wick\noil";
+    assert_eq!(said(blocks), expect);
+    let attached = r#""text": "", "attachments": [{"fallback": "[no preview]", "blocks": [{"type": "section", "text": {"type": "mrkdwn", "text": "It was out"}}]}]"#;
+    assert_eq!(said(attached), "It was out");
+    assert_eq!(said(&blocks.replacen("\"text\": \"\"", "\"text\": \"Words\"", 1)), "Words");
+    // Deeper than Slack nests.
+    let deep = ["{\"elements\": ["; 50].concat() + "{\"text\": \"x\"}" + &"]}".repeat(50);
+    assert_eq!(said(&format!("\"blocks\": [{{\"text\": \"y\"}}, {deep}]")), "y");
 }
 
 #[test]

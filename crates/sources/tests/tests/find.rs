@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use sources::{Cause, Changes, Found, Selection, SkipReason, Watch, find, find_selected};
+use sources::{Cause, Changes, Found, ReadOptions, Selection, SkipReason, Watch, find, find_selected, open, read};
 use tempfile::TempDir;
 
 fn tree(files: &[&str]) -> TempDir {
@@ -158,7 +158,7 @@ fn a_pipe_is_neither_opened_nor_waited_for() {
     assert_eq!(names(&root, &found.files), "a/1.md");
     assert_eq!(skipped(&root, &found, SkipReason::NotAFile), "a/pipe.txt");
     assert!(matches!(found.errors[0].cause, Cause::NotAFile));
-    let error = sources::read(&pipe, &sources::ReadOptions::default()).unwrap_err();
+    let error = read(&pipe, &ReadOptions::default()).unwrap_err();
     assert!(matches!(error.cause, Cause::NotAFile));
 }
 
@@ -212,6 +212,21 @@ fn files_beside_exported_chats_are_passed_over() {
     let found = find_in(&root, &[""]);
     assert_eq!(names(&root, &found.files), "other/users.json slack/news/2024-05-01.json");
     assert_eq!(skipped(&root, &found, SkipReason::NoMessages), "slack/channels.json slack/users.json");
+}
+
+#[test]
+fn files_that_programs_leave_beside_documents_are_passed_over() {
+    let root = tree(&["a.docx", "~$a.docx", "b/.~lock.a.odt#", "b/Thumbs.db", ".DS_Store", "desktop.ini"]);
+    let found = find_in(&root, &[""]);
+    assert_eq!(names(&root, &found.files), "a.docx");
+    let left = ".DS_Store b/.~lock.a.odt# b/Thumbs.db desktop.ini ~$a.docx";
+    assert_eq!(skipped(&root, &found, SkipReason::Temporary), left);
+    let options = ReadOptions::default();
+    for name in left.split(' ') {
+        let path = root.path().join(name);
+        let causes = [open(&path, &options).unwrap_err().cause, read(&path, &options).unwrap_err().cause];
+        assert!(causes.iter().all(|cause| matches!(cause, Cause::Temporary)), "{name}: {causes:?}");
+    }
 }
 
 #[test]

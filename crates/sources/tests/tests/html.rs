@@ -18,6 +18,7 @@ fn inline_elements_join_and_blocks_separate() {
     check("a<p>\u{200b} \u{ad}</p>\u{200b}b", "a\n\nb");
     check("日本<b>語</b>", "日本語");
     check("10<sup>−6</sup> m<sup>2</sup>, out<sup><a>12</a></sup>, 1<sup>st</sup>", "10^−6 m^2, out^12, 1st");
+    check("101<sub>2</sub>, H<sub>2</sub>O, 10<sup>6</sup>5, 10<b>0</b>", "101_2, H2O, 10^6 5, 100");
 }
 
 #[test]
@@ -42,6 +43,9 @@ fn elements_that_browsers_do_not_show_are_left_out() {
         "<style>p{}</style><script>x()</script><template>t</template><p hidden>h</p><svg><text>s</text></svg>shown",
         "shown",
     );
+    check("<div style='color:red; DISPLAY : none !important'>a<p>b</div><p style='display:none;display:block'>c", "c");
+    check("<p hidden='until-found'>a<p style='background:url(display:none)'>b<p style=display:none-x>c", "a\n\nb\n\nc");
+    check("<table><tr><td>a<td style=display:none>b<td>c<tr style=display:none><td>d</table>", "a | c");
     check("<noscript>plain</noscript> <img alt='a dog' src='data:...'> <!-- c -->", "plain a dog");
 }
 
@@ -54,6 +58,17 @@ fn what_a_page_has_in_several_forms_is_read_once() {
     check(&format!("a {formula}<img aria-hidden='true' alt='12'> b"), "a \\frac{1}{2} b");
     check("<math><semantics><mi>x</mi><annotation encoding='StarMath'>y</annotation></semantics></math>", "x");
     check("<div aria-hidden='true'>behind a dialogue</div>", "behind a dialogue");
+}
+
+#[test]
+fn formulas_are_written_on_a_line() {
+    check("a <math><mfrac><mn>1</mn><mrow><mn>2</mn><mi>x</mi></mrow></mfrac></math> b", "a 1/(2x) b");
+    let root = "<msqrt> <msup><mi>a</mi> <mn>2</mn></msup> <mo>+</mo> <mn>1</mn> </msqrt>";
+    check(&format!("<math display=block><mi> x </mi><mo>=</mo>{root}</math>"), "x=sqrt(a^2+1)");
+    let sum = "<munderover><mo>∑</mo><mrow><mi>i</mi><mo>=</mo><mn>1</mn></mrow><mi>n</mi></munderover>";
+    check(&format!("<math>{sum}<msub><mi>x</mi><mi>i</mi></msub></math>."), "∑_(i=1)^n x_i.");
+    let row = |one: &str, two: &str| format!("<mtr><mtd>{one}</mtd><mtd>{two}</mtd></mtr>");
+    check(&format!("<math><mtable>{}{}</mtable></math>", row("1", "2"), row("3", "4")), "1, 2; 3, 4");
 }
 
 #[test]

@@ -1,7 +1,11 @@
 //! E-mails and mailboxes.
 
-use sources::{Cause, Kind, Limit};
+use std::fs::{self, File};
+use std::io::{Seek, SeekFrom, Write};
 
+use sources::{Cause, Kind, Limit, ReadOptions, find, open, read};
+
+use crate::calendars::{CALENDAR, EVENT};
 use crate::{complaint, read_bytes, read_one};
 
 pub const LETTER: &str = "Received: from a by b; Wed, 1 May 2024 10:00:00 +0200\r
@@ -106,15 +110,120 @@ fn a_mailbox_gives_a_section_for_each_message() {
 }
 
 #[test]
+fn lines_of_a_mailbox_that_start_with_from_are_words_unless_a_header_follows() {
+    let mbox = "From a\nSubject: One\n\nThe lamp:\nFrom here it was dark.\n\nFrom noon on, too.\nThen came light.\n\n\
+        From b\nX-Mozilla-Status: 1\n\nYes.\n";
+    let source = read_one("a.mbox", mbox.as_bytes());
+    let first = "# One\n\nThe lamp:\nFrom here it was dark.\n\nFrom noon on, too.\nThen came light.";
+    assert_eq!(source.text, format!("{first}\n\nYes."));
+    assert_eq!(source.sections.len(), 2);
+}
+
+#[test]
+fn invitations_are_read_and_outlooks_attachments_are_named() {
+    let mail = format!(
+        "From: Ann <ann@x>\nSubject: Lamps\nContent-Type: multipart/mixed; boundary=m\n\n\
+         --m\nContent-Type: multipart/alternative; boundary=a\n\n--a\nContent-Type: text/plain\n\nPlease come.\n\
+         --a\nContent-Type: text/calendar; method=REQUEST\n\n{CALENDAR}\n--a--\n\
+         --m\nContent-Type: application/ics; name=invite.ics\n\n{CALENDAR}\n\
+         --m\nContent-Type: application/ms-tnef; name=winmail.dat\nContent-Transfer-Encoding: base64\n\neJ8+\n--m--\n"
+    );
+    let expect = format!(
+        "# Lamps\nFrom: Ann <ann@x>\n\nPlease come.\n\n[calendar: text/calendar]\n{EVENT}\n\n\
+         [attachment: invite.ics]\n\n[attachment: winmail.dat, in Outlook's format TNEF, which is not read]"
+    );
+    assert_eq!(read_one("a.eml", mail.as_bytes()).text, expect);
+}
+
+#[test]
+fn a_message_beyond_a_limit_is_left_out_and_named() {
+    // The second message has 300 MiB, in one line without an end, so that the mailbox is larger than other files may be.
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.mbox");
+    let mut file = File::create(&path).unwrap();
+    file.write_all(b"From a\nSubject: One\n\nYes.\n\nFrom b\nSubject: =?utf-8?q?The_harbour?=\n\n").unwrap();
+    file.seek(SeekFrom::Current(300 << 20)).unwrap();
+    let nested = "Content-Type: message/rfc822\n\n".repeat(600);
+    write!(file, "\nFrom c\nSubject: Deep\n{nested}\nFrom d\nSubject: Four\n\nNo.\n").unwrap();
+    drop(file);
+    let source = read(&path, &ReadOptions::default()).unwrap().remove(0);
+    crate::check_spans(&source);
+    let large = "[message 2 is left out: a message is larger than the limit of 64 MiB; save it without attachments]";
+    let deep = "[message 3 is left out: its elements are nested deeper than the limit of 512; save it as text]";
+    let count = "[2 of 4 messages are left out: their places say why]";
+    assert_eq!(source.text, format!("# One\n\nYes.\n\n{large}\n\n{deep}\n\n# Four\n\nNo.\n\n{count}"));
+    let titles: Vec<_> = source.sections.iter().map(|section| section.title.as_deref().unwrap()).collect();
+    assert_eq!(titles, ["One", "The harbour", "Deep", "Four", "messages left out"]);
+    // A mailbox of which nothing is read is refused.
+    let only = format!("From c\nSubject: Deep\n{nested}\n");
+    assert!(matches!(read_bytes("a.mbox", only.as_bytes()), Err(Cause::LimitExceeded(Limit::Nesting(512)))));
+    let options = ReadOptions { max_text_bytes: 10, ..ReadOptions::default() };
+    let cause = open(&path, &options).unwrap_err().cause;
+    assert!(matches!(cause, Cause::LimitExceeded(Limit::FileBytes(10))), "{cause}");
+}
+
+#[test]
+fn mailboxes_without_an_extension_are_found_by_their_content() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    };
+    let mailbox = "From - Mon Jan  1 00:00:00 2024\nX-Mozilla-Status: 0001\nSubject: One\n\nYes.\n";
+    write("Inbox", mailbox);
+    write("Inbox.msf", mailbox);
+    write("Archives.sbd/2024", mailbox);
+    write("Letter", "From here it was dark.\n\nSubject: One\nDate: Monday\n");
+    write("Makefile", "all:\n");
+    let found = find(&[folder.path().to_owned()]);
+    let files = ["Archives.sbd/2024", "Inbox"].map(|name| folder.path().join(name));
+    assert_eq!((found.files.as_slice(), found.skipped.len()), (&files[..], 3));
+    let source = read(&files[1], &ReadOptions::default()).unwrap().remove(0);
+    assert_eq!((source.kind, source.text.as_str()), (Kind::Mailbox, "# One\n\nYes."));
+    assert_eq!(read_one("Letter", b"From here it was dark.\n").kind, Kind::Text);
+}
+
+#[test]
+fn the_mails_of_apple_mail_have_a_length_before_and_properties_after() {
+    let mail = "Subject: Lamp\n\nIt was out.\n";
+    let plist = "<?xml version=\"1.0\"?><plist><dict><key>flags</key><integer>1</integer></dict></plist>\n";
+    let file = |length: usize| format!("{length:<10}\n{mail}{plist}");
+    let source = read_one("1.emlx", file(mail.len()).as_bytes());
+    assert_eq!((source.kind, source.text.as_str()), (Kind::Email, "# Lamp\n\nIt was out."));
+    let expect = "damaged e-mail: it is shorter than its first line says; it may have been cut short";
+    assert_eq!(complaint("1.emlx", file(1000).as_bytes()), expect);
+}
+
+pub const PAGE: &str =
+    "From: <Saved by a browser>\r\nSubject: =?utf-8?q?Lamps_=E2=80=93_a_page?=\r\nMIME-Version: 1.0\r
+Content-Type: multipart/related; type=\"text/html\"; boundary=\"b\"\r\n\r\n--b\r\nContent-Type: text/html\r
+Content-Transfer-Encoding: quoted-printable\r\nContent-Location: https://example.org/\r\n\r
+<html><head><meta charset=3Dwindows-1252></head><body><h1>The l=\r\namp</h1><p>caf=E9</body></html>\r\n--b\r
+Content-Type: text/css\r\n\r\np { color: red }\r\n--b\r\nContent-Type: image/png\r
+Content-Transfer-Encoding: base64\r\n\r\nAAAA\r\n--b\r\nContent-Type: text/html; charset=utf-8\r\n\r
+<p>A frame\r\n--b--\r\n";
+
+#[test]
+fn a_saved_web_page_gives_its_page_and_frames() {
+    for name in ["a.mht", "a.MHTML"] {
+        let source = read_one(name, PAGE.as_bytes());
+        assert_eq!(source.text, "# The lamp\n\ncafé\n\nA frame");
+        assert_eq!((source.kind, source.title.as_deref()), (Kind::WebArchive, Some("Lamps – a page")));
+    }
+    let check = |page: &str, expect: &str| assert_eq!(complaint("a.mht", page.as_bytes()), expect);
+    check("", "the file is empty");
+    check("Subject: x\n\nwords", "damaged web archive: it has no page in HTML");
+    check("<p>words", "damaged web archive: it has no headers");
+    let deep = format!("Subject: x\nContent-Type: text/html\n\n{}x", "<div>".repeat(1000));
+    check(&deep, "its elements are nested deeper than the limit of 512; save it as text");
+}
+
+#[test]
 fn damaged_mail_says_why() {
     let check = |name, bytes: &str, expect: &str| assert_eq!(complaint(name, bytes.as_bytes()), expect);
     check("a.eml", "just words\n", "damaged e-mail: a message has none of the headers of an e-mail");
     check("a.mbox", "Subject: x\n\ny\n", "damaged mailbox: it does not start with a line `From `");
-    check(
-        "a.mbox",
-        "From a\nSubject: x\n\ny\nFrom b\n\nz\n",
-        "damaged mailbox: message 2: a message has none of the headers of an e-mail",
-    );
 }
 
 #[test]

@@ -1,10 +1,12 @@
 //! The text of every type of file, and the error for every kind of damage.
 
 mod archives;
+mod calendars;
 mod chats;
 mod conversations;
 mod documents;
 mod find;
+mod formulas;
 mod html;
 mod locomo;
 mod mail;

@@ -48,6 +48,14 @@ fn pages_without_text_are_recognised_and_the_document_says_so() {
 }
 
 #[test]
+fn a_picture_is_named_in_its_place_if_its_text_is_not_recognised() {
+    let read = |tesseract| read_with(r"one\f\001", "echo x", tesseract).unwrap();
+    assert_eq!(read("cat").text, "one\n\nx");
+    let source = read("exit 0");
+    assert_eq!((source.kind, source.text.as_str()), (Kind::Pdf, "one\n\n[page 2: a picture without text]"));
+}
+
+#[test]
 fn a_pdf_with_text_on_all_pages_needs_no_ocr() {
     let source = read_with(r"one\ftwo", "exit 1", "exit 1").unwrap();
     assert_eq!((source.kind, source.text.as_str()), (Kind::Pdf, "one\n\ntwo"));

@@ -62,6 +62,64 @@ fn a_formula_that_no_program_has_computed_is_shown_itself() {
 }
 
 #[test]
+fn superscripts_and_formulas_are_read_in_every_type() {
+    let strings =
+        "<sst><si><r><t>10</t></r><r><rPr><vertAlign val='superscript'/></rPr><t>6</t></r><r><t> m</t></r></si></sst>";
+    let workbook = archive(&[
+        RELATIONS,
+        ("word/document2.xml", WORKBOOK),
+        ("word/_rels/document2.xml.rels", PARTS),
+        ("word/strings.xml", strings),
+        ("word/styles.xml", STYLES),
+        ("word/s1.xml", "<worksheet><row><c t='s'><v>0</v></c></row></worksheet>"),
+        ("word/s2.xml", "<worksheet/>"),
+    ]);
+    assert_eq!(read_one("a.xlsx", &workbook).text, "# Staff\n\n10^6 m");
+
+    let run = |baseline: &str, text: &str| format!("<a:r><a:rPr baseline='{baseline}'/><a:t>{text}</a:t></a:r>");
+    let runs = [run("0", "10"), run("30000", "6"), run("0", " H"), run("-25000", "2"), run("0", "O")].concat();
+    let formula = "<a14:m><m:oMath><m:f><m:num><m:t>1</m:t></m:num><m:den><m:t>2</m:t></m:den></m:f></m:oMath></a14:m>";
+    let slide = format!("<sld><sp><a:p>{runs}</a:p><a:p>{formula}</a:p></sp></sld>");
+    let deck = archive(&[
+        RELATIONS,
+        ("word/document2.xml", "<p><sldId r:id='a'/></p>"),
+        ("word/_rels/document2.xml.rels", "<R><Relationship Id='a' Type='x/slide' Target='s.xml'/></R>"),
+        ("word/s.xml", &slide),
+    ]);
+    assert_eq!(read_one("a.pptx", &deck).text, "10^6 H2O\n1/2");
+
+    let style = |name: &str, position: &str| {
+        format!(
+            "<style:style style:name='{name}'><style:text-properties style:text-position='{position}'/></style:style>"
+        )
+    };
+    let span = |style: &str, text: &str| format!("<text:span text:style-name='{style}'>{text}</text:span>");
+    let words = format!("10{} m, 101{} is ", span("T1", "6"), span("T2", "2"));
+    let object = "<draw:frame><draw:object xlink:href='./Object 1'/></draw:frame>";
+    let styles = style("T1", "super 58%") + &style("T2", "-33% 58%");
+    let content = format!("<c>{styles}<text:p>{words}{object}</text:p></c>");
+    let formula =
+        "<math><semantics><mi>a</mi><annotation encoding='StarMath 5.0'>{a+b} over 2</annotation></semantics></math>";
+    let report = archive(&[("content.xml", &content), ("Object 1/content.xml", formula)]);
+    assert_eq!(read_one("a.odt", &report).text, "10^6 m, 101_2 is {a+b} over 2");
+}
+
+#[test]
+fn the_words_of_a_slides_diagrams_are_read() {
+    let point = |text: &str| format!("<dgm:pt><dgm:t><a:p><a:r><a:t>{text}</a:t></a:r></a:p></dgm:t></dgm:pt>");
+    let relations = "<R><Relationship Id='b' Type='x/diagramData' Target='diagrams/data1.xml'/></R>";
+    let deck = archive(&[
+        RELATIONS,
+        ("word/document2.xml", "<p><sldId r:id='a'/></p>"),
+        ("word/_rels/document2.xml.rels", "<R><Relationship Id='a' Type='x/slide' Target='s.xml'/></R>"),
+        ("word/s.xml", "<sld><sp><a:p><a:r><a:t>Parts</a:t></a:r></a:p></sp></sld>"),
+        ("word/_rels/s.xml.rels", relations),
+        ("word/diagrams/data1.xml", &format!("<dgm:dataModel>{}{}</dgm:dataModel>", point("wick"), point("oil"))),
+    ]);
+    assert_eq!(read_one("a.pptx", &deck).text, "Parts\n\nwick\noil");
+}
+
+#[test]
 fn files_of_the_libraries_are_read() {
     fn check(name: &str, title: Option<&str>, sections: &[&str], text: &str) {
         let sources = read(&fixture(name), &ReadOptions::default()).unwrap();
@@ -94,6 +152,78 @@ fn files_of_the_libraries_are_read() {
     );
 }
 
+/// A spreadsheet with a date of this day.
+pub fn spreadsheet(day: &str) -> Vec<u8> {
+    let cell = |attributes: &str, text: &str| {
+        format!("<table:table-cell {attributes}><text:p>{text}</text:p></table:table-cell>")
+    };
+    let row = |times: &str, cells: &str| {
+        format!("<table:table-row table:number-rows-repeated='{times}'>{cells}</table:table-row>")
+    };
+    let covered = "<table:covered-table-cell><text:p>c</text:p></table:covered-table-cell>";
+    let blank = "<table:table-cell/>";
+    let note = "bo<text:s/>rn<office:annotation><text:p>a note</text:p></office:annotation>";
+    let share = cell("table:number-columns-repeated='2'", "share");
+    let header = [&*cell("", "name"), covered, &cell("", note), blank, &share].concat();
+    let cells = [
+        &*cell("office:value-type='string'", "Ann &amp;</text:p><text:p>Bo"),
+        covered,
+        &cell(&format!("office:value-type='date' office:date-value='{day}'"), "1 May"),
+        blank,
+        &cell("office:value-type='float' office:value='0.123456'", "0.12"),
+        &cell("office:value-type='percentage' office:value='0.5'", "50%"),
+    ]
+    .concat();
+    let formula = "<table:table-cell table:formula='of:=[.B2]*2'/>";
+    let end = row("1048570", "<table:table-cell table:number-columns-repeated='16384'/>");
+    let rows = [row("1", &header), row("2", &cells), row("1", formula), end].concat();
+    let sheets = format!("<table:table table:name='Staff'>{rows}</table:table><table:table table:name='Empty'/>");
+    archive(&[("content.xml", &format!("<office:spreadsheet><text:p>x</text:p>{sheets}</office:spreadsheet>"))])
+}
+
+#[test]
+fn an_opendocument_spreadsheet_gives_a_section_for_each_sheet() {
+    let source = read_one("a.ods", &spreadsheet("2024-05-01T10:02:00"));
+    let row = "name: Ann & Bo | bo rn: 2024-05-01 10:02:00 | share: 0.123456 | share: 50%";
+    assert_eq!(source.text, format!("# Staff\n\n{row}\n{row}\nname: =[.B2]*2"));
+    assert_eq!((source.kind, source.sections.len()), (Kind::Ods, 1));
+    assert_eq!(source.sections[0].title.as_deref(), Some("Staff"));
+}
+
+/// A presentation whose first slide has this title.
+pub fn presentation(title: &str) -> Vec<u8> {
+    let frame = |class: &str, content: &str| {
+        format!("<draw:frame presentation:class='{class}'><draw:text-box>{content}</draw:text-box></draw:frame>")
+    };
+    let words = |text: &str| format!("<text:p>{text}</text:p>");
+    let style = "<style:style style:name='T1'><style:text-properties style:text-position='super 58%'/></style:style>";
+    let shape =
+        "<draw:custom-shape><text:p>10<text:span text:style-name='T1'>6</text:span></text:p></draw:custom-shape>";
+    let list = format!("<text:list><text:list-item>{}</text:list-item></text:list>", words("a wick"));
+    let notes = frame("notes", &["<text:p/>", &words("Wait."), &words("Then go on.")].concat());
+    let first = [
+        frame("title", &words(title)),
+        frame("outline", &list),
+        frame("page-number", &words("7")),
+        shape.to_owned(),
+        format!("<presentation:notes><draw:page-thumbnail/>{notes}</presentation:notes>"),
+    ];
+    let cells = ["part", "price"].map(|text| format!("<table:table-cell>{}</table:table-cell>", words(text)));
+    let table = format!("<table:table><table:table-row>{}</table:table-row></table:table>", cells.concat());
+    let second = [frame("title", "<text:p/>"), format!("<draw:frame>{table}</draw:frame>")];
+    let pages = [first.concat(), second.concat(), String::new()].map(|page| format!("<draw:page>{page}</draw:page>"));
+    archive(&[("content.xml", &format!("<c>{style}{}</c>", pages.concat()))])
+}
+
+#[test]
+fn an_opendocument_presentation_gives_a_section_for_each_slide() {
+    let source = read_one("a.odp", &presentation("The lamps"));
+    let first = "# The lamps\n\n- a wick\n\n10^6\n\nNotes: Wait.\n\nThen go on.";
+    assert_eq!(source.text, format!("{first}\n\npart | price"));
+    let titles: Vec<_> = source.sections.iter().map(|section| section.title.as_deref().unwrap()).collect();
+    assert_eq!((source.kind, titles), (Kind::Odp, vec!["slide 1: The lamps", "slide 2"]));
+}
+
 #[test]
 fn damaged_and_locked_office_files_say_why() {
     fn check(name: &str, parts: &[(&str, &str)], expect: &str) {
@@ -114,6 +244,11 @@ fn damaged_and_locked_office_files_say_why() {
     );
     let manifest = ("META-INF/manifest.xml", "<m><encryption-data/></m>");
     check("a.odt", &[manifest, ("content.xml", "x")], "the file is encrypted; save a copy without a password");
+    check("a.ods", &[("x", "y")], "damaged ODS: content.xml is not in the archive");
+    check("a.odp", &[manifest, ("content.xml", "x")], "the file is encrypted; save a copy without a password");
+    let wide =
+        "<table><table-row><table-cell number-columns-repeated='99999'><p>x</p></table-cell></table-row></table>";
+    check("a.ods", &[("content.xml", wide)], "a row has more columns than the limit of 16384; save it as text");
     assert_eq!(
         complaint("a.xlsx", b"\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1"),
         "damaged XLSX: the file is in the older .xls format; save it as .xlsx"

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use sources::{Cause, PdfChild, ReadOptions, read};
+use sources::{Cause, PdfChild, ReadOptions, Section, read};
 
 use crate::{complaint, fixture, read_one};
 
@@ -31,6 +31,46 @@ fn a_pdf_gives_a_section_for_each_page() {
         );
         assert_eq!(words(1), "A new wick was fitted on the 4th. The cost was 12 crowns & 50 hellers.");
     }
+}
+
+/// A PDF of pages with these contents, which may show a picture as `/Im1` and text in the font `/F1`.
+fn pdf_of(contents: &[&str]) -> Vec<u8> {
+    let kids: Vec<String> = (0..contents.len()).map(|page| format!("{} 0 R", 4 + 2 * page)).collect();
+    let font = "/Font << /F1 << /Type /Font /Subtype /Type1 /BaseFont /Helvetica >> >>";
+    let picture = "/Type /XObject /Subtype /Image /Width 1 /Height 1 /BitsPerComponent 8 /ColorSpace /DeviceGray";
+    let mut objects = vec![
+        "<< /Type /Catalog /Pages 2 0 R >>".to_owned(),
+        format!("<< /Type /Pages /Kids [{}] /Count {} >>", kids.join(" "), kids.len()),
+        format!("<< {picture} /Length 1 >>\nstream\n \nendstream"),
+    ];
+    for (page, content) in contents.iter().enumerate() {
+        let resources = format!("<< {font} /XObject << /Im1 3 0 R >> >>");
+        let content_id = 5 + 2 * page;
+        objects.push(format!(
+            "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 99 99] /Contents {content_id} 0 R /Resources {resources} >>"
+        ));
+        objects.push(format!("<< /Length {} >>\nstream\n{content}\nendstream", content.len()));
+    }
+    let (mut pdf, mut table) = ("%PDF-1.4\n".to_owned(), "0000000000 65535 f \n".to_owned());
+    for (i, object) in objects.iter().enumerate() {
+        table.extend([format!("{:010} 00000 n \n", pdf.len())]);
+        pdf.extend([format!("{} 0 obj\n{object}\nendobj\n", i + 1)]);
+    }
+    let (start, size) = (pdf.len(), objects.len() + 1);
+    let trailer = format!("trailer\n<< /Size {size} /Root 1 0 R >>\nstartxref\n{start}\n%%EOF\n");
+    [pdf, format!("xref\n0 {size}\n{table}"), trailer].concat().into_bytes()
+}
+
+#[test]
+fn a_picture_among_pages_with_text_is_named_in_its_place() {
+    let words = "BT /F1 9 Tf 9 9 Td (The lamp) Tj ET";
+    let picture = "q 90 0 0 90 0 0 cm /Im1 Do Q";
+    let source = read_one("a.pdf", &pdf_of(&[words, picture, "", &format!("{picture} {words}")]));
+    let words = |page: &Section| source.text[page.span.clone()].split_whitespace().collect::<Vec<_>>().join(" ");
+    let page = |page: &Section| format!("{}: {}", page.title.as_deref().unwrap(), words(page));
+    let pages: Vec<String> = source.sections.iter().map(page).collect();
+    assert_eq!(pages, ["page 1: The lamp", "page 2: [page 2: a picture without text]", "page 4: The lamp"]);
+    assert_eq!(complaint("a.pdf", &pdf_of(&[picture, ""])), SCANNED);
 }
 
 #[test]
@@ -72,6 +112,8 @@ fn the_child_process_gives_pages_or_a_reason() {
         assert_eq!(pages, expect, "{script}");
     }
     check(r"printf 'one\f\ftwo \303\251\f'", &Ok(&["page 1: one", "page 3: two é"]));
+    check(r"printf 'one\f\001\f'", &Ok(&["page 1: one", "page 2: [page 2: a picture without text]"]));
+    check(r"printf '\001\f\001'", &Err(SCANNED));
     check(r#"test -f "$0" && printf found"#, &Ok(&["page 1: found"]));
     check(r"printf ' \f\n'", &Err(SCANNED));
     check("exit 3", &Err("the file is encrypted; save a copy without a password"));

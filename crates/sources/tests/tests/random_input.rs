@@ -24,7 +24,8 @@ const HTML: &str =
 fn file_name() -> impl Strategy<Value = &'static str> {
     prop::sample::select(vec![
         "a.txt", "a.md", "a.html", "a.pdf", "a.docx", "a.epub", "a.json", "a.jsonl", "a.csv", "a.tsv", "a.rtf",
-        "a.eml", "a.mbox", "a.ipynb", "a.py", "a.odt", "a.pptx", "a.xlsx", "a.none",
+        "a.eml", "a.mbox", "a.ipynb", "a.py", "a.odt", "a.pptx", "a.xlsx", "a.ics", "a.vcf", "a.none", "a.ods",
+        "a.odp", "a.emlx", "a.mht", "Inbox",
     ])
 }
 
@@ -38,6 +39,8 @@ fn nearly_good() -> impl Strategy<Value = (&'static str, Vec<u8>)> {
         ("a.rtf", crate::rtf::LETTER.as_bytes().to_vec()),
         ("a.eml", crate::mail::LETTER.as_bytes().to_vec()),
         ("a.ipynb", crate::texts::NOTEBOOK.as_bytes().to_vec()),
+        ("a.ics", crate::calendars::CALENDAR.as_bytes().to_vec()),
+        ("a.vcf", crate::calendars::CONTACTS.as_bytes().to_vec()),
         ("a.csv", "name,city\n\"Ann, é\",Bern\n1,2\n".as_bytes().to_vec()),
         ("conversations.json", crate::chats::CHATGPT.as_bytes().to_vec()),
         ("result.json", crate::chats::TELEGRAM.as_bytes().to_vec()),
@@ -48,6 +51,11 @@ fn nearly_good() -> impl Strategy<Value = (&'static str, Vec<u8>)> {
         ("a.pdf", file("letter.pdf")),
         ("a.odt", file("lamps.odt")),
         ("a.pptx", file("lamps.pptx")),
+        ("a.ods", crate::office::spreadsheet("2024-05-01")),
+        ("a.odp", crate::office::presentation("The lamps")),
+        ("a.mht", crate::mail::PAGE.as_bytes().to_vec()),
+        ("a.emlx", format!("{}\n{}<plist/>", crate::mail::LETTER.len(), crate::mail::LETTER).into_bytes()),
+        ("Inbox", format!("From - Mon Jan  1 00:00:00 2024\n{}", crate::mail::LETTER).into_bytes()),
         ("a.mbox", format!("From ann@pell.example Mon Jan  1 00:00:00 2024\n{}", crate::mail::LETTER).into_bytes()),
     ];
     let changes = prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4);
@@ -220,7 +228,7 @@ const TAGS: [&str; 26] = [
     "\n",
 ];
 
-const WORD: [&str; 16] = [
+const WORD: [&str; 25] = [
     "",
     "",
     "",
@@ -237,4 +245,13 @@ const WORD: [&str; 16] = [
     "moveFrom",
     "footnote",
     "footnoteReference",
+    "oMathPara",
+    "oMath",
+    "f",
+    "num",
+    "d",
+    "e",
+    "nary",
+    "mr",
+    "chr",
 ];

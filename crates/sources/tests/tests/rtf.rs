@@ -36,6 +36,22 @@ fn footnotes_of_libreoffice_are_read() {
 }
 
 #[test]
+fn superscripts_and_subscripts_of_numbers_are_marked() {
+    let rtf = r"{\rtf1 10{\super 6} m{\super 2}, 101{\sub 2}, H{\sub 2}O, 5{\up6 3}4, 1{\super st},
+ 2\super 3\nosupersub  x\par}";
+    assert_eq!(read_one("a.rtf", rtf.as_bytes()).text, "10^6 m^2, 101_2, H2O, 5^3 4, 1st, 2^3 x");
+}
+
+#[test]
+fn symbols_of_fonts_are_read() {
+    let rtf = r#"{\rtf1\ansi\deff0{\fonttbl{\f0 Arial;}{\f3\froman\fcharset2{\*\panose 05050102}Symbol;}
+{\f4\fcharset2 Wingdings;}}{\f3 a\'b3b} and \f3\u-3999\'61\u-3882? \plain a
+{\field{\*\fldinst SYMBOL 109 \\f "Symbol" \\s 12}{\fldrslt\f3 m}}{\field{\*\fldinst{ SYMBOL 0xFC \\f Wingdings}}}
+{\field{\*\fldinst HYPERLINK "x"}{\fldrslt link}}, {\f4\'e0\'20\'30}\par}"#;
+    assert_eq!(read_one("a.rtf", rtf.as_bytes()).text, "α≥β and α√ aμ✓link, →");
+}
+
+#[test]
 fn damaged_rtf_says_why() {
     let check =
         |rtf: &str, expect: &str| assert_eq!(complaint("a.rtf", rtf.as_bytes()), format!("damaged RTF: {expect}"));

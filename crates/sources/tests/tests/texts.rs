@@ -11,7 +11,7 @@ fn other_files_of_words_and_source_code_are_kept_as_they_are() {
         let source = read_one(name, text.as_bytes());
         assert_eq!((source.text.as_str(), source.kind, source.encoding), (text, kind, None), "{name}");
     }
-    for name in ["a.log", "a.rst", "a.tex"] {
+    for name in ["a.log", "a.rst", "a.tex", "a.org", "a.srt", "a.vtt"] {
         check(name, Kind::Text);
     }
     for name in ["a.rs", "a.PY", "a.c", "a.ts", "a.yaml"] {
@@ -94,7 +94,15 @@ fn a_table_names_the_columns_in_each_row() {
     check("a.csv", "\u{feff}name;size\r\nAnn;1,5\r\n", "name: Ann | size: 1,5\n");
     check("a.tsv", "name\tcity\nAnn, B.\tBern\tmore\n", "name: Ann, B. | city: Bern | more\n");
     check("a.csv", "2020,1\n2021,2\n", "2020 | 1\n2021 | 2\n");
+    check("a.csv", "town,2023,2024\nBern,5,6\n", "town: Bern | 2023: 5 | 2024: 6\n");
+    check("a.csv", ",2023,2024\nBern,5,6\n", "Bern | 2023: 5 | 2024: 6\n");
+    check("a.csv", "Ann,1990\nBo,1985\n", "Ann | 1990\nBo | 1985\n");
     check("a.csv", "Staff of 2024\n\nname,city\nAnn,Bern", "Staff of 2024\nname: Ann | city: Bern\n");
+    check("a.csv", "Staff, 2024\nname;born\nAnn;1990\n", "Staff, 2024\nname: Ann | born: 1990\n");
+    check("a.csv", "Staff\na;b\n1,5;2,5\n", "Staff\na: 1,5 | b: 2,5\n");
+    check("a.csv", "1,5;2,5\n3,5;4,5\n", "1,5 | 2,5\n3,5 | 4,5\n");
+    check("a.csv", "\u{feff}sep=|\r\nname|city\r\nAnn, B.|Bern\r\n", "name: Ann, B. | city: Bern\n");
+    check("a.tsv", "a, b\tc\nd, e\tf\tg\n", "a, b: d, e | c: f | g\n");
     check("a.csv", "name,city\n", "name | city");
     check("a.csv", "one\ntwo\n", "one\ntwo\n");
     // A cell and a row continue where one piece of the file ends and another starts.

@@ -1,0 +1,149 @@
+//! OpenDocument spreadsheets (LibreOffice): one section a sheet, with its rows as lines ([`crate::rows`]), dates as dates
+//! and numbers with all their digits.
+//!
+//! Formulas give the values that were stored with them. Left out: comments, charts, pictures.
+
+use std::mem;
+
+use crate::limit::{CELL_BYTES, COLUMNS, check_entries, check_text};
+use crate::rows::Rows;
+use crate::source::Part;
+use crate::xml::{self, Node, Tag};
+use crate::{Cause, Kind, Limit, Source, opendocument};
+
+/// The most rows of a sheet in LibreOffice.
+const ROWS: usize = 1 << 20;
+
+/// A `.ods` file.
+pub(crate) fn source(path: &str, bytes: &[u8]) -> Result<Source, Cause> {
+    let mut archive = opendocument::open(bytes, Kind::Ods)?;
+    let (mut parts, mut length) = (Vec::new(), 0);
+    let mut sheet = Sheet::default();
+    xml::walk(&archive.text("content.xml")?, Kind::Ods, |node| {
+        match node {
+            Node::Open(tag) => match tag.name() {
+                b"annotation" | b"dde-links" | b"shapes" | b"tracked-changes" => return Ok(false),
+                b"table" => sheet = Sheet { name: tag.attribute("name").unwrap_or_default(), ..Sheet::default() },
+                _ => return Ok(sheet.open(tag)),
+            },
+            Node::Text(text) => sheet.text(text)?,
+            Node::Close(b"table") => {
+                let Sheet { name, rows, .. } = mem::take(&mut sheet);
+                let rows = rows.finish();
+                length += rows.len();
+                check_text(length)?;
+                check_entries(parts.len())?;
+                let text = if rows.is_empty() { rows } else { format!("# {name}\n\n{rows}") };
+                parts.push(Part { title: Some(name), text, ..Part::default() });
+            }
+            Node::Close(name) => sheet.close(name)?,
+        }
+        Ok(true)
+    })?;
+    let title = opendocument::title(&mut archive)?;
+    Source::joined(path, Kind::Ods, title, parts)
+}
+
+/// A sheet under construction.
+#[derive(Default)]
+struct Sheet {
+    name: String,
+    rows: Rows,
+    /// How often the current row stands in the sheet.
+    row_times: usize,
+    column: usize,
+    cell: Option<Cell>,
+    in_paragraph: bool,
+}
+
+#[derive(Default)]
+struct Cell {
+    /// How often the cell stands in its row.
+    times: usize,
+    /// A number or a date, whatever its format shows.
+    value: Option<String>,
+    formula: Option<String>,
+    text: String,
+}
+
+impl Sheet {
+    /// Takes the start of an element; returns whether its content follows.
+    fn open(&mut self, tag: &Tag<'_>) -> bool {
+        match tag.name() {
+            b"table-row" => self.row_times = times(tag, "number-rows-repeated"),
+            // What another cell covers is not shown.
+            b"covered-table-cell" => {
+                self.column = self.column.saturating_add(times(tag, "number-columns-repeated"));
+                return false;
+            }
+            b"table-cell" => {
+                let value = match tag.attribute("value-type").as_deref() {
+                    Some("float") => tag.attribute("value"),
+                    Some("date") => tag.attribute("date-value").map(|date| date.replace('T', " ")),
+                    _ => None,
+                };
+                let formula = tag.attribute("formula");
+                let times = times(tag, "number-columns-repeated");
+                self.cell = Some(Cell { times, value, formula, text: String::new() });
+            }
+            b"p" | b"s" | b"tab" | b"line-break" => {
+                self.in_paragraph |= tag.name() == b"p";
+                if let Some(cell) = &mut self.cell {
+                    cell.text.push(' ');
+                }
+            }
+            _ => {}
+        }
+        true
+    }
+
+    fn text(&mut self, text: &str) -> Result<(), Limit> {
+        let Some(cell) = self.cell.as_mut().filter(|_| self.in_paragraph) else { return Ok(()) };
+        if cell.text.len() + text.len() > CELL_BYTES {
+            return Err(Limit::CellBytes(CELL_BYTES));
+        }
+        cell.text.push_str(text);
+        Ok(())
+    }
+
+    fn close(&mut self, name: &[u8]) -> Result<(), Limit> {
+        match name {
+            b"p" => self.in_paragraph = false,
+            b"table-cell" => {
+                let cell = self.cell.take().unwrap_or_default();
+                let shown = cell.shown();
+                if shown.trim().is_empty() {
+                    self.column = self.column.saturating_add(cell.times);
+                    return Ok(());
+                }
+                for _ in 0..cell.times.min(COLUMNS + 1) {
+                    self.rows.cell(self.column, &shown)?;
+                    self.column += 1;
+                }
+            }
+            b"table-row" => {
+                self.rows.end_rows(self.row_times)?;
+                self.column = 0;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+impl Cell {
+    fn shown(&self) -> String {
+        let is_blank = self.text.trim().is_empty();
+        match (&self.value, &self.formula) {
+            (Some(value), _) => value.clone(),
+            // No program has computed it.
+            (None, Some(formula)) if is_blank => formula.strip_prefix("of:").unwrap_or(formula).to_owned(),
+            _ => self.text.clone(),
+        }
+    }
+}
+
+/// How often an element stands in its place.
+fn times(tag: &Tag<'_>, attribute: &str) -> usize {
+    tag.attribute(attribute).and_then(|times| times.parse().ok()).unwrap_or(1).min(ROWS)
+}
