@@ -23,13 +23,15 @@ export function sourcesOf(answer) {
   return all;
 }
 
+const statementsOf = (answer) => (answer.abstained ? [] : answer.statements ?? []);
+
 const numberOf = (sources, { path, start, end }) => 1 + sources.findIndex((one) => one.path === path && one.start === start && one.end === end);
 
 /** The elements of an answer; `open(sources, number)` shows a source, from 1. */
 export function shown(answer, open) {
   const out = document.createDocumentFragment();
   const sources = sourcesOf(answer);
-  const statements = answer.abstained ? [] : answer.statements ?? [];
+  const statements = statementsOf(answer);
   if (answer.note) out.append(el("p", { className: "note" }, answer.note.charAt(0).toUpperCase() + answer.note.slice(1)));
   if (answer.understood) out.append(el("p", { className: "understood small" }, `Understood as: ${answer.understood}`));
   if (answer.searched_with) out.append(el("p", { className: "understood small" }, `Searched with: ${answer.searched_with}`));
@@ -43,7 +45,7 @@ export function shown(answer, open) {
     text.append(el("p", { className: "small" }, "Nothing in these documents answers this question well enough. Ask in other words, or choose Thorough."));
   }
   out.append(text);
-  if (statements.length) out.append(verdicts(statements));
+  if (statements.length) out.append(verdicts(statements, answer.probability));
   if (sources.length) out.append(list(sources, open));
   return out;
 }
@@ -103,11 +105,12 @@ function mark(number, citation, sources, open, how, className = "mark") {
   });
 }
 
-function verdicts(statements) {
+function verdicts(statements, probability) {
   const count = (verdict) => statements.filter((statement) => statement.verdict === verdict).length;
   const parts = Object.entries(WORDS).map(([verdict, words]) => [count(verdict), verdict, words]).filter(([number]) => number);
   return el("p", { className: "verdicts" }, `${counted(statements.length, "statement")} checked: `,
-    ...parts.flatMap(([number, verdict, words], at) => [at ? ", " : "", el("span", { className: `count ${verdict}` }, `${number} ${words}`)]));
+    ...parts.flatMap(([number, verdict, words], at) => [at ? ", " : "", el("span", { className: `count ${verdict}` }, `${number} ${words}`)]),
+    typeof probability !== "number" ? "" : `; the answer is ${Math.round(100 * probability)} % likely to be right`);
 }
 
 function list(sources, open) {
@@ -124,6 +127,12 @@ function list(sources, open) {
     items[FIRST_SOURCES].firstChild.focus();
   }, { className: "quiet" });
   return el("div", {}, whole, more);
+}
+
+/** An answer for screen readers: its text, and how many statements are supported. */
+export function asSpeech(answer) {
+  const statements = statementsOf(answer);
+  return statements.length ? `${answer.answer}\n${verdicts(statements, answer.probability).textContent}` : answer.answer;
 }
 
 /** An answer as plain text with its sources, for the clipboard. */

@@ -25,6 +25,7 @@ const [WIDTH, HEIGHT] = [320, 96];
 const samples = new Map();
 let timer = null;
 let isShown = false;
+let isPaused = false;
 
 export async function showOperations() {
   isShown = true;
@@ -50,7 +51,7 @@ async function look() {
   clearTimeout(timer);
   if (!isShown) return;
   // After an error the next update retries; old numbers are removed.
-  if (!document.hidden) await get("/v1/engine").then(draw, (error) => $("engine-models").replaceChildren(el("p", {}, error.message)));
+  if (!document.hidden && !isPaused) await get("/v1/engine").then(draw, (error) => $("engine-models").replaceChildren(el("p", {}, error.message)));
   timer = setTimeout(look, EVERY_MS);
 }
 
@@ -113,6 +114,11 @@ function figure([title, one, first, other, second], kept) {
 export function readyOperations() {
   readyReports();
   readyModels();
+  $("engine-pause").onclick = () => {
+    isPaused = !isPaused;
+    $("engine-pause").textContent = isPaused ? "Continue" : "Pause";
+    look();
+  };
   $("key-forget").onclick = () => {
     sessionStorage.removeItem("key");
     location.reload();

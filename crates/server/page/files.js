@@ -319,6 +319,13 @@ export function forgetDocuments() {
 
 export const documentCount = () => documents.length;
 
+/** The id of the document of a name. The list is fetched only for a name that it does not have, or `anew`. */
+export async function documentId(name, anew) {
+  const known = () => documents.find((document) => document.name === name)?.id;
+  if (anew || known() === undefined) await showDocuments();
+  return known();
+}
+
 // One collator for all comparisons: localeCompare makes one for each, which takes seconds for 10,000 names.
 const { compare } = new Intl.Collator(undefined, { numeric: true });
 

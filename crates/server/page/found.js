@@ -1,6 +1,6 @@
 // How an answer was found: its steps in words, with what the cache saved.
 
-import { bar, button, counted, el, facts, get, lasting, save } from "./core.js";
+import { bar, button, counted, el, facts, get, lasting, save, tell } from "./core.js";
 
 const CALLS = {
   memorize: "Wrote an abstract of a page",
@@ -115,25 +115,32 @@ export function timeline() {
       button("Download trace", download(answer), { className: "quiet" })));
     if (steps.children.length) return;
     // After a reload the steps come from the trace, when it is looked at.
-    whole.ontoggle = async () => {
-      if (!whole.open || steps.children.length) return;
+    const load = tell(async () => {
+      if (!whole.open) return;
+      whole.ontoggle = null;
       try {
         (await get(`/v1/traces/${answer.trace}`)).events.forEach(add);
-      } catch {
+      } catch (error) {
+        if (error.status !== 404) {
+          whole.ontoggle = load;
+          throw error;
+        }
         steps.append(el("li", {}, "The steps are no longer kept: the server keeps the latest traces in memory, until it ends."));
       }
-    };
+    });
+    whole.ontoggle = load;
   };
   return { whole, add, finish };
 }
 
 function download(answer) {
-  return async (event) => {
+  return tell(async (event) => {
     const at = event.currentTarget;
     try {
       save(`${answer.trace}.json`, JSON.stringify(await get(`/v1/traces/${answer.trace}`), null, 1), "application/json");
-    } catch {
+    } catch (error) {
+      if (error.status !== 404) throw error;
       at.replaceWith(el("span", { className: "small" }, "This trace is no longer kept."));
     }
-  };
+  });
 }

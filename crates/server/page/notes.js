@@ -8,6 +8,9 @@ import { openSource } from "./source.js";
 
 let notes = [];
 
+/** Traces of the answers that are being saved: a second click saves no second note. */
+const saving = new Set();
+
 /** Reads the notes of the corpus and shows them. */
 export async function showNotes() {
   const corpus = chosen.corpus;
@@ -19,10 +22,21 @@ export async function showNotes() {
   $("notes-export").hidden = !notes.length;
 }
 
-/** Keeps an answer of a thread. */
-export async function saveAnswer(thread, turn, answer) {
-  await send("POST", path("/notes"), { from: { thread, turn, answer } });
-  tellDone("The answer is among the notes.");
+/** Keeps an answer of a thread. It is found by its trace: its numbers change when another tab asks or deletes. */
+export async function saveAnswer(thread, { trace }) {
+  if (saving.has(trace)) return;
+  saving.add(trace);
+  try {
+    const corpus = chosen.corpus;
+    const { turns } = await get(path(`/threads/${thread}`, corpus));
+    const places = turns.map(({ answers }) => answers.findIndex((one) => one.trace === trace));
+    const turn = places.findIndex((place) => place >= 0);
+    if (turn < 0) throw new Error("The server does not keep this answer.");
+    await send("POST", path("/notes", corpus), { from: { thread, turn, answer: places[turn] } });
+    tellDone("The answer is among the notes.");
+  } finally {
+    saving.delete(trace);
+  }
 }
 
 function card(note) {
@@ -41,7 +55,7 @@ function card(note) {
   const named = (action) => ({ className: "quiet", "aria-label": `${action}: ${title}` });
   return el("li", { className: "note-card", "data-key": id }, ...parts, el("p", { className: "about small" }, saved ? `Saved answer · ${day}` : day),
     el("div", { className: "tools" },
-      button("Edit", tell(() => edit(note)), named("Edit")),
+      button("Edit", () => edit(note), named("Edit")),
       button("Add to sources", tell(() => addToSources(note)), named("Add to sources")),
       button("Delete", tell(async () => {
         if (!await confirmed("Delete this note?", `“${title}” is deleted from the server.`, "Delete")) return;
@@ -58,25 +72,39 @@ async function addToSources(note) {
   tellDone(`${name} is being added to the sources.`);
 }
 
-async function edit(note) {
+function edit(note) {
+  const corpus = chosen.corpus;
   const dialog = $("note");
   $("note-heading").textContent = note ? "Edit the note" : "New note";
   $("note-title").value = note?.title ?? "";
   $("note-text").value = note?.text ?? "";
   $("note-text").required = !note?.saved;
-  dialog.returnValue = "";
+  $("note-problem").hidden = true;
+  const left = new AbortController();
+  dialog.onclose = () => left.abort();
+  const keep = async () => {
+    const changed = { text: $("note-text").value };
+    if ($("note-title").value.trim()) changed.title = $("note-title").value;
+    await send(note ? "PATCH" : "POST", path(note ? `/notes/${note.id}` : "/notes", corpus), changed, left.signal);
+    dialog.close();
+    if (chosen.corpus === corpus) tell(showNotes)();
+  };
+  // A text that the server does not take stays in the dialog.
+  const refuse = (error) => {
+    if (left.signal.aborted) return;
+    $("note-problem").textContent = error.message;
+    $("note-problem").hidden = false;
+  };
+  let sending = null;
+  $("note-form").onsubmit = (event) => {
+    event.preventDefault();
+    sending ??= keep().catch(refuse).finally(() => { sending = null; });
+  };
   dialog.showModal();
   $("note-text").focus();
-  await new Promise((done) => { dialog.onclose = done; });
-  if (dialog.returnValue !== "yes") return;
-  const changed = { text: $("note-text").value };
-  if ($("note-title").value.trim()) changed.title = $("note-title").value;
-  if (note) await send("PATCH", path(`/notes/${note.id}`), changed);
-  else await send("POST", path("/notes"), changed);
-  await showNotes();
 }
 
 export function readyNotes() {
-  $("note-new").onclick = tell(() => edit(null));
+  $("note-new").onclick = () => edit(null);
   $("notes-export").onclick = () => save(`${chosen.corpus}-notes.md`, notes.map(asMarkdown).join("\n\n"), "text/markdown");
 }

@@ -3,8 +3,8 @@
 // Addresses: #/new, #/c/CORPUS/ask/THREAD, #/c/CORPUS/sources/DOCUMENT/START-END, #/c/CORPUS/notes,
 // #/c/CORPUS/graph, #/operations.
 
-import { $, brief, chosen, confirmed, counted, el, entered, get, path, relist, send, tell, tellDone } from "./core.js";
-import { filesOf, filesOfField, forgetDocuments, readyFiles, showDocuments, showJobs, titleOf, upload } from "./files.js";
+import { $, brief, chosen, confirmed, counted, el, entered, get, path, relist, say, send, tell, tellDone } from "./core.js";
+import { documentId, filesOf, filesOfField, forgetDocuments, readyFiles, showDocuments, showJobs, titleOf, upload } from "./files.js";
 import { forgetGraph, openGraph, readyGraph } from "./graph.js";
 import { hideOperations, readyOperations, showOperations } from "./engine.js";
 import { readyNotes, showNotes } from "./notes.js";
@@ -64,6 +64,8 @@ let visits = 0;
 /** Goes to what the address names. */
 async function go() {
   visits += 1;
+  // Their question is about the view that is left, and their answer would be for the next.
+  for (const dialog of ["confirm", "rename"]) $(dialog).close();
   const [first, corpus, view = "ask"] = address();
   if (first === "operations") {
     closeSource();
@@ -165,6 +167,8 @@ function readyDrop() {
     document.body.classList.remove("over");
     if (!isFiles(event)) return;
     event.preventDefault();
+    // A report that misses its field there is no document.
+    if (document.body.dataset.view === "operations") return;
     // The list of a drop is empty after the event.
     const found = filesOf(event.dataTransfer);
     tell(() => add(found))();
@@ -194,6 +198,8 @@ function readyCorpus() {
     location.hash = "#/new";
     await listCorpora();
     tellDone(`${name} is deleted.`);
+    // The menu that had the keyboard is hidden.
+    $("main").focus();
   });
 }
 
@@ -202,17 +208,28 @@ $("theme").onchange = () => {
   localStorage.setItem("theme", $("theme").value);
   document.documentElement.dataset.theme = $("theme").value;
 };
+$("slash").checked = localStorage.getItem("slash") !== "off";
+$("slash").onchange = () => localStorage.setItem("slash", $("slash").checked ? "on" : "off");
 $("menu").onclick = () => {
   toggleMenu(!document.body.classList.contains("menu"));
   if (document.body.classList.contains("menu")) $("new-link").focus();
 };
-$("problem-close").onclick = () => tell(() => {})();
+// What the menu covers takes no focus while it is open.
+$("side").addEventListener("focusout", ({ relatedTarget }) => {
+  if (relatedTarget && relatedTarget !== $("menu") && !$("side").contains(relatedTarget)) toggleMenu(false);
+});
+$("problem-close").onclick = () => { say(""); $("main").focus(); };
+for (const cancel of document.querySelectorAll("dialog .cancel")) cancel.onclick = () => cancel.closest("dialog").close();
 // The address names views, so this link moves the focus itself.
 $("skip").onclick = (event) => { event.preventDefault(); $("main").focus(); };
-// A menu closes when the focus or the pointer leaves it, and after its action.
+// A menu closes when the focus or the pointer leaves it, and before its action, whose dialog gives the keyboard back to it.
 for (const menu of document.querySelectorAll(".more")) {
   menu.addEventListener("focusout", ({ relatedTarget }) => { if (relatedTarget && !menu.contains(relatedTarget)) menu.open = false; });
-  menu.addEventListener("click", ({ target }) => { if (target.closest("button")) menu.open = false; });
+  menu.addEventListener("click", ({ target }) => {
+    if (!target.closest("button")) return;
+    menu.open = false;
+    menu.querySelector("summary").focus();
+  }, true);
   menu.addEventListener("keydown", ({ key }) => {
     if (key !== "Escape" || !menu.open) return;
     menu.open = false;
@@ -225,13 +242,14 @@ addEventListener("keydown", (event) => {
     toggleMenu(false);
     $("menu").focus();
   }
-  // A slash goes to the question, as in many programs.
-  if (event.key === "/" && !event.target.closest("input, textarea, select") && !$("ask").hidden) {
+  // A slash goes to the question, as in many programs, unless the user has switched that off.
+  const isPlain = event.key === "/" && !event.ctrlKey && !event.altKey && !event.metaKey;
+  if (isPlain && $("slash").checked && !event.target.closest("input, textarea, select, dialog") && !$("ask").hidden) {
     event.preventDefault();
     $("question").focus();
   }
 });
-readyReader();
+readyReader(documentId);
 readyDrop();
 readyCorpus();
 readyGraph();
@@ -253,6 +271,6 @@ tell(async () => {
   const last = corpora.find(({ name }) => name === localStorage.getItem("corpus")) ?? corpora[0];
   if (!location.hash && last) location.replace(`#/c/${encodeURIComponent(last.name)}/ask`);
   else await go();
-  // Another tab or program may have changed the list.
-  document.addEventListener("visibilitychange", () => { if (!document.hidden) Promise.all([listCorpora(), showDocuments()]).catch(() => {}); });
+  // Another tab or program may have changed the lists.
+  document.addEventListener("visibilitychange", () => { if (!document.hidden) Promise.all([listCorpora(), showDocuments(), refreshThread()]).catch(() => {}); });
 })();

@@ -1,54 +1,68 @@
 // The reader: the text of a document, reflowed, with highlighted places that can be walked through.
 
-import { $, button, chosen, counted, el, get, path } from "./core.js";
+import { $, chosen, counted, el, get, path, tell } from "./core.js";
 
 /** The element that opened the reader. */
 let opener = null;
+
+/** How often a document was opened or the reader closed: a response that comes after the next time shows nothing. */
+let openings = 0;
+
+/** The id of the document of a name. */
+let idOf = null;
 
 /** What is shown: document, places that are highlighted (UTF-16), the current one, and what the arrows walk through. */
 let now = null;
 
 /** Opens the sources of an answer at one of them, from 1. */
 export async function openSource(sources, number) {
-  remember();
-  const citation = sources[number - 1];
-  const { documents } = await get(path("/documents"));
-  const document = documents.find(({ name }) => name === citation.path);
-  if (!document) throw new Error(`${citation.path} is no longer among the documents`);
-  await show(document.id, citation.start, citation.end);
-  walk("Source", sources.length, number, (to) => openSource(sources, to));
+  const opening = begin();
+  const { path: name, start, end } = sources[number - 1];
+  const open = async (anew) => {
+    const id = await idOf(name, anew);
+    if (id === undefined) throw new Error(`${name} is no longer among the documents`);
+    return show(opening, id, start, end);
+  };
+  // A document that was replaced has another id.
+  const isShown = await open(false).catch((error) => { if (error.status === 404) return open(true); throw error; });
+  if (isShown) walk("Source", sources.length, number, tell((to) => openSource(sources, to)));
 }
 
 /** Opens a document, at a place if there is one. */
 export async function openDocument(id, start, end) {
-  remember();
-  await show(id, start, end);
-  walk("", 0, 0);
+  if (await show(begin(), id, start, end)) walk("", 0, 0);
 }
 
-function remember() {
+function begin() {
   if (!$("source").contains(document.activeElement)) opener = document.activeElement;
+  return ++openings;
 }
 
 export function closeSource() {
+  openings++;
   if ($("source").hidden) return;
+  // A link that leaves the view keeps the keyboard.
+  const hasKeyboard = $("source").contains(document.activeElement) || document.activeElement === document.body;
   $("source").hidden = true;
   document.body.classList.remove("reading");
   now = null;
-  [opener, $("question"), $("main")].find((at) => at?.isConnected && at.checkVisibility()).focus();
+  if (hasKeyboard) [opener, $("question"), $("main")].find((at) => at?.isConnected && at !== document.body && at.checkVisibility()).focus();
 }
 
 // In a narrow window the reader is in front of the page.
 const isInFront = () => !$("source").hidden && getComputedStyle($("source")).position === "fixed";
 
-async function show(id, start, end) {
-  if (now?.id !== id || now.corpus !== chosen.corpus) {
+// Shows a document at a place; false if another was opened meanwhile, or the reader closed.
+async function show(opening, id, start, end) {
+  const corpus = chosen.corpus;
+  if (now?.id !== id || now.corpus !== corpus) {
     const found = await get(path(`/documents/${id}`));
-    now = { id, corpus: chosen.corpus, ...found };
+    if (opening !== openings) return false;
+    now = { id, corpus, ...found };
     // Spans count characters, not UTF-16 code units.
     now.units = [0];
     for (const character of found.text) now.units.push(now.units.at(-1) + character.length);
-  }
+  } else if (opening !== openings) return false;
   $("source-title").textContent = now.title || now.name;
   $("source-about").textContent = [now.title && now.title !== now.name ? now.name : "", now.kind, counted(now.pages, "page")].filter(Boolean).join(" · ");
   $("source-find").value = "";
@@ -66,6 +80,7 @@ async function show(id, start, end) {
     $("source-text").scrollTop = 0;
     $("source-title").focus();
   }
+  return true;
 }
 
 // The arrows walk through sources of an answer, or through hits of a search.
@@ -153,10 +168,12 @@ function find() {
   $("source-found").textContent = !wanted ? "" : hits.length ? counted(hits.length, "place") : "not found";
 }
 
-export function readyReader() {
+/** `documentId(name, anew)` returns the id of a document; `anew` if the one that it returned before is not there. */
+export function readyReader(documentId) {
+  idOf = documentId;
   // The keyboard does not leave the reader for what it covers.
   document.addEventListener("focusin", ({ target }) => {
-    if (isInFront() && !$("source").contains(target) && !target.closest("dialog")) $("source-close").focus();
+    if (isInFront() && !$("source").contains(target) && !target.closest("dialog, #problem")) $("source-close").focus();
   });
   $("source-close").onclick = closeSource;
   $("source-find").oninput = find;

@@ -1,7 +1,7 @@
 // The conversation about a corpus: threads, questions, and their answers.
 
 import { $, BROKEN, button, chosen, confirmed, counted, el, entered, events, get, lasting, path, problem, relist, save, send, tell, tellDone } from "./core.js";
-import { asText, shown } from "./answer.js";
+import { asSpeech, asText, shown } from "./answer.js";
 import { documentCount, isReading, showDocuments } from "./files.js";
 import { timeline } from "./found.js";
 import { markdown } from "./markdown.js";
@@ -17,6 +17,9 @@ const DEPTHS = {
 
 /** Seconds that a question waits for its documents to be prepared; then it is answered from what is ready. */
 const PREPARE_WAIT = 10;
+
+/** Milliseconds between two drawings of an answer that is being written: each draws all of it. */
+const REDRAW_MS = 100;
 
 /** The thread that is shown: its turns as elements with data; none before the first question. */
 let thread = null;
@@ -47,12 +50,15 @@ export async function showThreads() {
   return found.threads;
 }
 
-/** Shows the thread anew if it has other turns on the server: those that could know a removed document are gone. */
+/**
+ * Lists the threads again, and shows the thread anew if it has other turns on the server: those that could know a removed document
+ * are gone, and another tab has asked more.
+ */
 export async function refreshThread() {
   const before = thread;
-  if (!chosen.corpus || !before?.id || asking) return;
+  if (!chosen.corpus || asking) return;
   const threads = await showThreads();
-  if (!threads || thread !== before || asking) return;
+  if (!threads || !before?.id || thread !== before || asking) return;
   const now = threads.find(({ id }) => id === before.id);
   if (now?.turns === before.turns.filter(({ answers }) => answers.length).length) return;
   if (!now) history.replaceState(null, "", location.hash.replace(`/ask/${before.id}`, "/ask"));
@@ -64,13 +70,20 @@ export async function showThread(id) {
   asking?.abort();
   const empty = thread = { id: null, turns: [] };
   $("turns").replaceChildren();
+  $("spoken").textContent = "";
+  // Until the thread is here, its menu has nothing to act on.
+  $("talk-tools").hidden = true;
   if (id) {
-    const found = await get(path(`/threads/${encodeURIComponent(id)}`));
+    const found = await get(path(`/threads/${encodeURIComponent(id)}`)).catch((error) => {
+      if (thread === empty) mark();
+      throw error;
+    });
     // Another thread is shown meanwhile, or a question was asked.
     if (thread !== empty || empty.turns.length) return;
     thread = { id, title: found.title, turns: [] };
-    for (const { question, answers } of found.turns) {
+    for (const [at, { question, answers }] of found.turns.entries()) {
       const turn = begin(question);
+      turn.stored = at;
       turn.answers = answers;
       turn.at = answers.length - 1;
       drawTurn(turn);
@@ -94,10 +107,10 @@ function mark() {
   }
 }
 
-// A question at the end of the conversation, without an answer yet.
+// A question at the end of the conversation, without an answer yet. `stored` is its number on the server, once it is kept there.
 function begin(question) {
   const view = el("article", { className: "turn" });
-  const turn = { number: thread.turns.length, question, answers: [], at: 0, view, side: false, found: new WeakMap() };
+  const turn = { stored: undefined, question, answers: [], at: 0, view, side: false, found: new WeakMap() };
   thread.turns.push(turn);
   $("turns").append(view);
   mark();
@@ -142,12 +155,12 @@ function tools(turn) {
     tellDone("The answer is copied.");
   }), { className: "quiet" }),
   button("Ask again", tell(() => again(turn, answer.method)), { className: "quiet" }));
-  if (thread.id) row.append(button("Save as note", tell(() => saveAnswer(thread.id, turn.stored ?? turn.number, turn.at)), { className: "quiet" }));
+  if (thread.id) row.append(button("Save as note", tell(() => saveAnswer(thread.id, answer)), { className: "quiet" }));
   const others = Object.values(DEPTHS).filter(({ method }) => method !== answer.method);
-  const compare = el("select", { "aria-label": "Compare with", onchange: tell(() => again(turn, compare.value, true)) },
-    el("option", { value: "" }, "Compare with …"), ...others.map(({ name, method }) => el("option", { value: method }, name)),
+  const other = el("select", { "aria-label": "Compare with" }, ...others.map(({ name, method }) => el("option", { value: method }, name)),
     el("optgroup", { label: "Methods" }, ...named.filter((name) => !depthOf(name)).map((name) => el("option", {}, name))));
-  row.append(compare);
+  // The keyboard goes through the options by choosing each, so that only the button asks.
+  row.append(el("span", { className: "compare" }, button("Compare with", tell(() => again(turn, other.value, true)), { className: "quiet" }), other));
   if (turn.answers.length > 1) {
     row.append(button(turn.side ? "One at a time" : "Side by side", () => { turn.side = !turn.side; drawTurn(turn); }, { className: "quiet" }));
     if (!turn.side) {
@@ -197,11 +210,14 @@ async function answerTo(turn, method, seed) {
   $("ask-button").hidden = true;
   $("stop-button").hidden = false;
   let written = "";
+  let timer = 0;
+  const draw = () => { timer = 0; text.replaceChildren(markdown(written)); };
   let isAnswered = false;
   const fail = (words, className) => {
-    pending.removeAttribute("aria-busy");
+    text.removeAttribute("aria-busy");
     status.remove();
     pending.prepend(el("p", { className }, words));
+    if (pending.isConnected) $("spoken").textContent = words;
     const more = [button("Ask again", tell(() => answerTo(turn, method, seed)), { className: "quiet" })];
     if (isFirst) more.push(button("Change the question", () => { $("question").value = turn.question; grow(); $("question").focus(); }, { className: "quiet" }));
     else more.push(button("Back to the answer", () => drawTurn(turn), { className: "quiet" }));
@@ -217,7 +233,7 @@ async function answerTo(turn, method, seed) {
         mark();
       }
       body.thread = thread.id;
-      if (turn.answers.length) body.turn = turn.stored ?? turn.number;
+      if (turn.stored !== undefined) body.turn = turn.stored;
       body.follow_up = true;
     }
     const response = await send("POST", path("/ask", corpus), body, mine.signal);
@@ -227,7 +243,10 @@ async function answerTo(turn, method, seed) {
         found.add(value);
         status.textContent = `${found.whole.querySelector("li:last-child .did").textContent} …`;
       }
-      if (name === "text") text.replaceChildren(markdown(written += value.text));
+      if (name === "text") {
+        written += value.text;
+        timer ||= setTimeout(draw, REDRAW_MS);
+      }
       if (name === "answer") {
         found.finish(value);
         turn.found.set(value, found);
@@ -236,7 +255,7 @@ async function answerTo(turn, method, seed) {
         turn.at = turn.answers.length - 1;
         isAnswered = true;
         drawTurn(turn);
-        $("spoken").textContent = value.answer;
+        $("spoken").textContent = asSpeech(value);
       }
     }
     if (!isAnswered) throw new Error(BROKEN);
@@ -246,6 +265,8 @@ async function answerTo(turn, method, seed) {
     if (error.name === "AbortError") fail("Stopped.", "note");
     else fail(error.message, "bad");
   } finally {
+    clearTimeout(timer);
+    if (timer && !isAnswered) draw();
     if (asking === mine) {
       asking = null;
       $("ask-button").hidden = false;
@@ -317,6 +338,8 @@ export function readyTalk({ methods, onmove }) {
     await send("DELETE", path(`/threads/${thread.id}`));
     tellDone("The conversation is deleted.");
     location.hash = `#/c/${encodeURIComponent(chosen.corpus)}/ask`;
+    // The menu that had the keyboard is hidden.
+    $("corpus-title").focus();
     await showThread(null);
     await showThreads();
   });

@@ -279,7 +279,11 @@ fn conversations_survive_a_reload_and_can_be_compared_renamed_and_deleted() {
     let Some(mut page) = page(&host, "a", "ask") else { return };
     ask(&mut page, QUESTION);
     answered(&mut page);
-    page.value("(at => { at.value = 'direct'; at.dispatchEvent(new Event('change')); })(document.querySelector('.tools select'))");
+    let choose = "(at => { at.value = 'direct'; at.dispatchEvent(new Event('change')); })(document.querySelector('.tools select'))";
+    page.value(choose);
+    let pending = page.value("document.querySelectorAll('.pending').length");
+    assert_eq!(pending, 0, "the keyboard chooses each option that it passes");
+    press(&mut page, ".tools", "Compare with");
     page.until("two answers are side by side", "document.querySelectorAll('.answers.side .about').length === 2");
     let about = page.value("[...document.querySelectorAll('.about')].map(at => at.textContent.split(' · ')[0])");
     assert_eq!(about, json!(["Quick", "Whole text"]));
@@ -438,6 +442,10 @@ fn a_thorough_answer_shows_its_steps_in_words() {
         .answer("gam.memorize", "Ada Brook married Tom Reed in 1911.")
         .answer("gam.plan", plan.to_string())
         .answer("gam.integrate", json!({ "content": "Ada Brook married in 1911.", "sources": [1] }).to_string())
+        .answer(
+            "gam.integrate",
+            json!({ "content": "Ada Brook married Tom Reed in 1911.", "sources": [1] }).to_string(),
+        )
         .answer("gam.info_check", json!({ "enough": false }).to_string())
         .answer("gam.info_check", json!({ "enough": true }).to_string())
         .answer("gam.follow_up", json!({ "new_requests": ["Which year?"] }).to_string());
@@ -755,8 +763,364 @@ fn an_answer_whose_stream_ends_early_is_an_error_and_can_be_asked_again() {
         "it is an error",
         &format!("{}.includes('The connection to the server ended too early.')", text(".turn")),
     );
+    assert_eq!(page.value(&text(".turn .prose")), "Ada", "what was written remains");
+    assert_eq!(page.value("document.querySelectorAll('[aria-busy]').length"), 0, "and is complete");
+    let spoken = "document.getElementById('spoken').textContent";
+    assert_eq!(page.value(spoken), "The connection to the server ended too early.");
     press(&mut page, ".turn", "Ask again");
+    answered(&mut page);
     page.until("there is an answer", &format!("{}.startsWith('Ada Brook married')", text(".turn .prose")));
+    let verdicts = "2 statements checked: 1 supported, 1 not supported";
+    assert!(page.value(spoken).as_str().unwrap().ends_with(verdicts), "screen readers get the verdicts too");
+    click(&mut page, "#thread-new");
+    page.until("another conversation begins", "document.querySelector('.turn') === null");
+    assert_eq!(page.value(spoken), "");
+    assert_eq!(page.complaints, Vec::<String>::new());
+}
+
+#[test]
+fn an_answer_in_many_pieces_is_drawn_a_few_times() {
+    let host = told();
+    let Some(mut page) = page(&host, "a", "ask") else { return };
+    page.value(
+        "(() => {
+        window.drawn = 0;
+        const count = (changes) => { window.drawn += changes.filter(({ target }) => target.matches('.prose')).length; };
+        new MutationObserver(count).observe(document.getElementById('turns'), { childList: true, subtree: true });
+    })()",
+    );
+    let pieces = "Promise.resolve(new Response('event: text\\ndata: {\"text\":\"bee \"}\\n\\n'.repeat(1000)))";
+    replace_once(&mut page, "/ask", pieces);
+    ask(&mut page, QUESTION);
+    page.until("all are there", &format!("{}.split('bee').length === 1001", text(".turn .prose")));
+    let drawn = page.value("window.drawn").as_u64().expect("a number");
+    assert!((1..100).contains(&drawn), "{drawn}");
+}
+
+#[test]
+fn an_answer_that_is_not_kept_is_asked_again_as_a_new_turn() {
+    let host = told();
+    let Some(mut page) = page(&host, "a", "ask") else { return };
+    let answer = json!(format!("event: answer\ndata: {}\n\n", kept("Unknown.", &json!({}))));
+    replace_once(&mut page, "/ask", &format!("Promise.resolve(new Response({answer}))"));
+    ask(&mut page, QUESTION);
+    page.until("it is shown", &format!("{}.startsWith('Unknown.')", text(".turn .prose")));
+    press(&mut page, ".turn .tools", "Ask again");
+    page.until("it is answered", &format!("{}.includes('2 of 2')", text(".turn .tools")));
+    assert!(page.value(&text(".turn .prose")).as_str().unwrap().starts_with("Ada Brook married"));
+    assert_eq!(page.complaints, Vec::<String>::new());
+}
+
+#[test]
+fn the_answer_that_is_shown_is_saved_if_another_tab_has_asked_too() {
+    let host = told();
+    let Some(mut page) = page(&host, "a", "ask") else { return };
+    ask(&mut page, QUESTION);
+    answered(&mut page);
+    let thread = host.get("/v1/corpora/a/threads").json()["threads"][0]["id"].as_str().expect("an id").to_owned();
+    let file = host.folder.path().join(format!("corpora/a/threads/{thread}.json"));
+    let mut changed: Value = serde_json::from_str(&fs::read_to_string(&file).expect("it is kept")).expect("JSON");
+    let shown = changed["turns"][0]["answers"][0]["answer"].clone();
+    let answers = changed["turns"][0]["answers"].as_array_mut().expect("answers");
+    answers.insert(0, kept("Of another tab.", &json!({})));
+    fs::write(file, changed.to_string()).expect("it can be written");
+    page.value(
+        "(() => {
+        const save = [...document.querySelectorAll('.turn .tools button')].find((at) => at.textContent === 'Save as note');
+        save.click();
+        save.click();
+    })()",
+    );
+    page.until("it is saved", &format!("{} === 'The answer is among the notes.'", text("#done")));
+    let notes = host.get("/v1/corpora/a/notes").json()["notes"].take();
+    assert_eq!(notes[0]["saved"]["answer"]["answer"], shown);
+    assert_eq!(notes.as_array().map(Vec::len), Some(1), "the second click is that of an impatient user");
+    assert_eq!(page.complaints, Vec::<String>::new());
+}
+
+#[test]
+fn a_turn_of_another_tab_is_shown_when_the_user_comes_back() {
+    let host = told();
+    let Some(mut page) = page(&host, "a", "ask") else { return };
+    ask(&mut page, QUESTION);
+    answered(&mut page);
+    let thread = host.get("/v1/corpora/a/threads").json()["threads"][0]["id"].take();
+    let question = json!({ "question": SUGGESTED, "method": "rag", "thread": thread });
+    assert_eq!(host.post("/v1/corpora/a/ask", &question).status, 200);
+    page.value("document.dispatchEvent(new Event('visibilitychange'))");
+    page.until("both turns are shown", "document.querySelectorAll('.turn .tools').length === 2");
+    assert_eq!(page.complaints, Vec::<String>::new());
+}
+
+#[test]
+fn a_problem_is_in_front_of_a_reader_that_covers_the_page() {
+    let host = told();
+    let cites = |path: &str| json!({ "path": path, "page": 1, "start": 2, "end": 7, "quote": "The light" });
+    let answer = kept("Unknown.", &json!({ "citations": [cites("story.md"), cites("gone.txt")] }));
+    let Some(mut page) = page(&host, "a", "ask") else { return };
+    page.width(768);
+    let response = json!(format!("event: answer\ndata: {answer}\n\n"));
+    replace_once(&mut page, "/ask", &format!("Promise.resolve(new Response({response}))"));
+    ask(&mut page, QUESTION);
+    click(&mut page, ".source-card");
+    page.until("the place is marked", "document.activeElement.tagName === 'MARK'");
+    click(&mut page, "#source-next");
+    let gone = format!("{} === 'gone.txt is no longer among the documents'", text("#problem-text"));
+    page.until("the other is gone", &gone);
+    let in_front = "(at => {
+        const { left, top, width, height } = at.getBoundingClientRect();
+        return at.contains(document.elementFromPoint(left + width / 2, top + height / 2));
+    })(document.getElementById('problem'))";
+    assert_eq!(page.value(in_front), true);
+    page.value("document.getElementById('problem-close').focus()");
+    assert_eq!(page.value("document.activeElement.id"), "problem-close");
+}
+
+#[test]
+fn steps_that_could_not_be_fetched_are_fetched_again() {
+    let host = told();
+    let Some(mut page) = page(&host, "a", "ask") else { return };
+    ask(&mut page, QUESTION);
+    answered(&mut page);
+    let threads = host.get("/v1/corpora/a/threads").json();
+    let thread = threads["threads"][0]["id"].as_str().expect("an id");
+    let answer = host.get(&format!("/v1/corpora/a/threads/{thread}")).json()["turns"][0]["answers"][0].take();
+    page.open("about:blank");
+    page.open(&format!("http://{}/#/c/a/ask/{thread}", host.address));
+    page.until("the answer is back", "document.querySelector('.turn .tools') !== null");
+    replace_once(&mut page, answer["trace"].as_str().expect("an id"), "Promise.reject(new TypeError('lost'))");
+    page.value("document.querySelector('details.found').open = true");
+    page.until("the reason is shown", &format!("{}.includes('The server does not answer.')", text("#problem")));
+    assert_eq!(page.value("document.querySelectorAll('.steps li').length"), 0);
+    page.value("document.querySelector('details.found').open = false");
+    page.value("document.querySelector('details.found').open = true");
+    page.until("the steps are there", "document.querySelectorAll('.steps li').length > 1");
+    assert_eq!(page.complaints, Vec::<String>::new());
+}
+
+#[test]
+fn a_conversation_that_is_gone_leaves_nothing_of_the_one_before() {
+    let host = told();
+    let Some(mut page) = page(&host, "a", "ask") else { return };
+    ask(&mut page, QUESTION);
+    answered(&mut page);
+    page.value(&format!("location.hash = '#/c/a/ask/thread-{:032x}'", 1));
+    page.until("the error is displayed", &format!("{} !== ''", text("#problem")));
+    assert_eq!(page.value(&text("#talk-tools")), "", "its menu would act on no conversation");
+    assert_ne!(page.value(&text("#welcome")), "");
+}
+
+#[test]
+fn a_citation_is_opened_without_the_list_of_documents() {
+    let host = told();
+    let Some(mut page) = page(&host, "a", "ask") else { return };
+    let story = || {
+        let documents = host.get("/v1/corpora/a/documents").json()["documents"].take();
+        let story = documents.as_array().unwrap().iter().find(|document| document["name"] == "story.md");
+        format!("/v1/corpora/a/documents/{}", story.expect("it is listed")["id"])
+    };
+    ask(&mut page, QUESTION);
+    answered(&mut page);
+    page.value(
+        "(() => {
+        const whole = window.fetch;
+        window.sent = [];
+        window.fetch = (path, more) => {
+            if (path.includes('/documents')) window.sent.push(path);
+            return whole(path, more);
+        };
+    })()",
+    );
+    click(&mut page, ".mark");
+    page.until("the place is marked", "document.activeElement.tagName === 'MARK'");
+    assert_eq!(page.value("window.sent"), json!([story()]));
+    page.press("Escape");
+
+    // Another program replaces the document, and deletes it.
+    let old = story();
+    eventually("it is deleted", || host.delete(&old).status == 204);
+    let body = json!({ "name": "story.md", "text": STORY, "method": "rag" });
+    assert_eq!(host.ended(&host.post("/v1/corpora/a/documents", &body).json())["status"], "done");
+    click(&mut page, ".mark");
+    page.until("the new one is open", "document.activeElement.tagName === 'MARK'");
+    page.press("Escape");
+    let new = story();
+    eventually("it is deleted too", || host.delete(&new).status == 204);
+    click(&mut page, ".mark");
+    let gone = format!("{} === 'story.md is no longer among the documents'", text("#problem-text"));
+    page.until("it is gone", &gone);
+    assert_eq!(page.value(&text("#count")), "1");
+}
+
+#[test]
+fn a_document_that_comes_late_does_not_replace_the_one_that_was_opened_after_it() {
+    let host = told();
+    let Some(mut page) = page(&host, "a", "sources") else { return };
+    page.value(
+        "(() => {
+        const whole = window.fetch;
+        const json = async () => {
+            window.isRead = true;
+            return { name: 'letter.txt', title: '', kind: 'text', pages: 1, text: 'Late.', parts: [] };
+        };
+        window.fetch = (path, more) => {
+            if (window.release || !/documents\\/\\d+$/.test(path)) return whole(path, more);
+            return new Promise((done) => { window.release = () => done({ ok: true, status: 200, json }); });
+        };
+    })()",
+    );
+    click(&mut page, "#documents li:first-child .document");
+    page.until("it is asked for", "window.release !== undefined");
+    click(&mut page, "#documents li:last-child .document");
+    page.until("the other is open", &format!("{}.includes('married Tom Reed')", text("#source-text")));
+    page.value("window.release()");
+    page.until("the first is there too", "window.isRead === true");
+    assert!(page.value(&text("#source-text")).as_str().unwrap().contains("married Tom Reed"));
+    assert_eq!(page.complaints, Vec::<String>::new());
+}
+
+#[test]
+fn a_link_that_leaves_the_reader_keeps_the_keyboard() {
+    let host = told();
+    let Some(mut page) = page(&host, "a", "ask") else { return };
+    ask(&mut page, QUESTION);
+    answered(&mut page);
+    click(&mut page, ".mark");
+    page.until("the place is marked", "document.activeElement.tagName === 'MARK'");
+    page.value("document.getElementById('operations-link').focus()");
+    page.press("Enter");
+    page.until("the view is there", "!document.getElementById('operations-view').hidden");
+    assert_eq!(page.value("document.getElementById('source').hidden"), true);
+    assert_eq!(page.value("document.activeElement.id"), "operations-link");
+}
+
+#[test]
+fn the_slash_goes_to_the_question_unless_it_is_switched_off() {
+    let host = told();
+    let Some(mut page) = page(&host, "a", "ask") else { return };
+    let slash = "(() => {
+        const main = document.getElementById('main');
+        main.focus();
+        main.dispatchEvent(new KeyboardEvent('keydown', { key: '/', bubbles: true, cancelable: true }));
+        return document.activeElement.id;
+    })()";
+    assert_eq!(page.value(slash), "question");
+    click(&mut page, "#slash");
+    assert_eq!(page.value(slash), "main");
+    page.open("about:blank");
+    page.open(&format!("http://{}/#/c/a/ask", host.address));
+    page.until("a view is shown", "document.body.dataset.view !== undefined");
+    assert_eq!(page.value(slash), "main", "the setting is kept");
+}
+
+#[test]
+fn a_dialog_gives_the_keyboard_back_and_its_field_confirms_by_enter() {
+    let host = told();
+    let Some(mut page) = page(&host, "a", "ask") else { return };
+    let open = |page: &mut Browser| {
+        page.value("document.getElementById('corpus-rename').closest('details').open = true");
+        page.value("document.getElementById('corpus-rename').focus()");
+        page.press("Enter");
+        page.until("it is asked", "document.activeElement.id === 'rename-text'");
+    };
+    open(&mut page);
+    page.press("Escape");
+    page.until("it is closed", "!document.getElementById('rename').open");
+    assert_eq!(focused(&mut page), "Corpus", "the menu that has the action");
+    open(&mut page);
+    page.value("document.getElementById('rename-text').value = 'Pell'");
+    page.press("Enter");
+    page.until("it is renamed", &format!("{} === 'Pell'", text("#corpus-title")));
+    open(&mut page);
+    press(&mut page, "#rename", "Cancel");
+    page.until("it is closed", "!document.getElementById('rename').open");
+    assert_eq!(host.get("/v1/corpora").json()["corpora"][0]["title"], "Pell");
+    assert_eq!(page.complaints, Vec::<String>::new());
+}
+
+#[test]
+fn a_question_of_a_dialog_ends_with_its_view() {
+    let host = told();
+    host.corpus("b", &[("lamp.txt", "The lamp is red.")]);
+    let Some(mut page) = page(&host, "a", "ask") else { return };
+    click(&mut page, "#corpus-delete");
+    page.until("it is asked", "document.getElementById('confirm').open");
+    page.value("location.hash = '#/c/b/ask'");
+    page.until("the other corpus is shown", &format!("{} === 'b'", text("#corpus-title")));
+    assert_eq!(page.value("document.getElementById('confirm').open"), false, "it would delete the other corpus");
+    assert_eq!(page.complaints, Vec::<String>::new());
+}
+
+#[test]
+fn a_note_that_the_server_does_not_take_stays_in_its_dialog() {
+    let host = told();
+    let Some(mut page) = page(&host, "a", "notes") else { return };
+    click(&mut page, "#note-new");
+    page.value("document.getElementById('note-text').value = 'The lamp is red.'");
+    let full = "Promise.resolve(Response.json({ error: { message: 'the disk is full' } }, { status: 507 }))";
+    replace_once(&mut page, "/notes", full);
+    press(&mut page, "#note", "Save");
+    page.until("the reason is shown", &format!("{} === 'The disk is full'", text("#note-problem")));
+    assert_eq!(page.value("document.getElementById('note-text').value"), "The lamp is red.");
+    press(&mut page, "#note", "Save");
+    page.until("it is kept", &format!("{} === 'The lamp is red.'", text(".note-card .prose")));
+    assert_eq!(page.value("document.getElementById('note').open"), false);
+    assert_eq!(page.complaints, Vec::<String>::new());
+}
+
+#[test]
+fn files_that_are_dropped_on_the_operations_become_no_documents() {
+    let host = told();
+    let Some(mut page) = page(&host, "a", "sources") else { return };
+    click(&mut page, "#operations-link");
+    page.until("the view is there", "!document.getElementById('operations-view').hidden");
+    drop_files(&mut page, &[("report.txt", "F1 63.")]);
+    click(&mut page, "#sources-tab");
+    page.until("the sources are back", "!document.getElementById('sources-view').hidden");
+    drop_files(&mut page, &[("note.txt", "Rope.")]);
+    page.until("one is added", &format!("{} === '3'", text("#count")));
+    assert!(!page.value(&text("#documents")).as_str().unwrap().contains("report.txt"));
+}
+
+#[test]
+fn a_menu_closes_when_the_keyboard_leaves_it() {
+    let host = told();
+    let Some(mut page) = page(&host, "a", "ask") else { return };
+    page.width(320);
+    click(&mut page, "#menu");
+    assert_eq!(page.value("document.activeElement.id"), "new-link");
+    page.value("document.getElementById('question').focus()");
+    assert_eq!(page.value("document.body.classList.contains('menu')"), false, "it would cover what has the keyboard");
+    assert_eq!(page.value("document.activeElement.id"), "question");
+    assert_eq!(page.value("document.getElementById('menu').ariaExpanded"), "false");
+}
+
+#[test]
+fn the_engine_is_not_looked_at_while_it_is_paused() {
+    let host = told();
+    let Some(mut page) = browse(&host, "#/new") else { return };
+    page.until("a view is shown", "document.body.dataset.view !== undefined");
+    page.value(
+        "(() => {
+        const whole = window.fetch;
+        window.looks = 0;
+        window.fetch = (path, more) => {
+            if (path === '/v1/engine') window.looks++;
+            return whole(path, more);
+        };
+        // The test looks in place of the clock.
+        window.setTimeout = (work) => { window.look = work; };
+    })()",
+    );
+    click(&mut page, "#operations-link");
+    page.until("it is looked at", "window.look !== undefined");
+    page.value("window.look()");
+    assert_eq!(page.value("window.looks"), 2);
+    press(&mut page, "#operations-view", "Pause");
+    page.value("window.look()");
+    assert_eq!(page.value("window.looks"), 2);
+    press(&mut page, "#operations-view", "Continue");
+    page.until("it is looked at again", "window.looks === 3");
     assert_eq!(page.complaints, Vec::<String>::new());
 }
 
@@ -829,6 +1193,9 @@ fn an_address_that_is_not_encoded_names_no_corpus() {
     let Some(mut page) = browse(&host, "#/c/100%/ask") else { return };
     page.until("that is an error", &format!("{}.startsWith('There is no corpus 100%.')", text("#problem")));
     assert_eq!(page.value("document.getElementById('new-view').hidden"), false);
+    page.value("document.getElementById('problem-close').focus()");
+    page.press("Enter");
+    assert_eq!(page.value("document.activeElement.id"), "main", "the button that had the keyboard is hidden");
 }
 
 #[test]
@@ -840,6 +1207,8 @@ fn an_address_of_a_place_that_is_not_in_the_document_opens_it_at_the_start() {
     page.until("it is open", "document.querySelector('#source-text > p') !== null");
     assert_eq!(page.value(&text("#source-text > p")), "Dear Tom, the rope has come.");
     assert_eq!(page.value("document.querySelectorAll('#source-text mark').length"), 0);
+    click(&mut page, "#source-close");
+    assert_eq!(page.value("document.activeElement.id"), "main", "no control has opened it");
 }
 
 #[test]
