@@ -91,13 +91,9 @@ pub fn run_mcp(mcp: &Mcp, global: &GlobalFlags) -> Result<ExitCode> {
     log(false);
     let server = server(&mcp.models, &mcp.engine, config(global)?, global)?;
     let runtime = runtime()?;
-    runtime.block_on(async {
-        tokio::select! {
-            () = told_to_stop() => Ok(()),
-            served = server.serve_stdio() => served,
-        }
-    })?;
+    let served = runtime.block_on(server.serve_stdio(told_to_stop()));
     runtime.shutdown_background();
+    served?;
     Ok(ExitCode::SUCCESS)
 }
 

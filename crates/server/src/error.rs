@@ -28,6 +28,8 @@ pub enum ServerError {
     Conflict(String),
     #[error("corpus {0} is locked by a job")]
     CorpusLocked(String),
+    #[error("conversation {0} is being continued; try again when that has ended")]
+    ConversationLocked(String),
     #[error("this server keeps no threads")]
     NoThreads,
     #[error("only the operator may do this")]
@@ -123,6 +125,7 @@ impl ServerError {
             Self::Conflict(_) | Self::CorpusLocked(_) | Self::NoThreads | Self::Pulling | Self::Fixed(_) => {
                 (S::CONFLICT, "conflict")
             }
+            Self::ConversationLocked(_) => (S::CONFLICT, "conversation_locked"),
             Self::OperatorOnly => (S::FORBIDDEN, "operator_only"),
             Self::ModelsFixed(_) => (S::FORBIDDEN, "models_fixed"),
             Self::NoRoom { .. } => (S::INSUFFICIENT_STORAGE, "out_of_memory"),

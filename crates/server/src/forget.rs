@@ -14,54 +14,23 @@ mod known;
 
 use std::collections::HashMap;
 use std::fs::{self, File, TryLockError};
-use std::io::{self, Read, Write};
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
-use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use store::{Corpora, Corpus, CorpusName, Document, Writer, private};
 
 use crate::corpora::trace_list::Traces;
-use crate::corpora::{attachment, kept, notes, questions, thread};
+use crate::corpora::{attachment, kept, note, suggested, thread};
 use crate::error::{Result, ServerError};
 use crate::fresh::fresh_id;
-use crate::openai::batches;
+use crate::lost::{CorpusState, Gone, LOST, if_there};
+use crate::openai::batches::forgetting;
 use crate::openai::responses::kept::Responses;
 use crate::uploads::{delete_uploads_of, delete_uploads_to};
 use known::Version;
-
-/// The file of [`CorpusState::lost`].
-const LOST: &str = "lost";
-
-/// A document as it was before a change. Also one that is gone.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Gone {
-    pub path: String,
-    pub kind: String,
-    digest: String,
-    /// When it was added, in seconds since 1970: an answer since then could know it.
-    pub since: u64,
-}
-
-impl Gone {
-    fn of(document: &Document) -> Gone {
-        let Document { path, kind, digest, created_seconds, .. } = document;
-        let since = u64::try_from(*created_seconds).unwrap_or_default();
-        Gone { path: path.clone(), kind: kind.clone(), digest: digest.to_string(), since }
-    }
-}
-
-/// Changes when a text of a corpus, or the corpus, is removed or replaced.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct CorpusState {
-    exists: bool,
-    /// When its folder was created, where the file system knows that.
-    created: Option<SystemTime>,
-    /// The random content of a file that every removal replaces.
-    lost: Vec<u8>,
-}
 
 /// What may be gone after a change.
 #[derive(Serialize, Deserialize)]
@@ -107,11 +76,7 @@ impl Forget {
     /// What a corpus has lost so far.
     pub(crate) fn state(&self, corpus: &str) -> Result<CorpusState> {
         let name: CorpusName = corpus.parse().map_err(ServerError::Store)?;
-        let folder = self.folder.join("corpora").join(name.to_string());
-        let about = if_there(fs::metadata(&folder))?;
-        let lost = if_there(fs::read(folder.join(LOST)))?.unwrap_or_default();
-        let created = about.as_ref().and_then(|about| about.created().ok());
-        Ok(CorpusState { exists: about.is_some(), created, lost })
+        CorpusState::of_folder(&self.folder.join("corpora").join(name.to_string()))
     }
 
     /// Makes a change that may remove or replace some of the documents of a corpus, and forgets those that it did.
@@ -221,7 +186,7 @@ impl Forget {
     /// Forgets the answers outside its folder that may quote a corpus.
     fn forget_answers(&self, corpus: &str) -> Result<()> {
         self.responses.forget_corpus(corpus)?;
-        batches::forget(&self.folder, corpus, None)
+        forgetting::forget(&self.folder, corpus, None)
     }
 
     /// Forgets those of these documents that a corpus does not have any more.
@@ -241,11 +206,11 @@ impl Forget {
         }
         self.traces.delete_of(&name);
         thread::forget(corpus, &gone)?;
-        notes::forget(corpus, &gone)?;
+        note::forget(corpus, &gone)?;
         attachment::forget(corpus, &gone)?;
-        questions::forget(corpus)?;
+        suggested::forget(corpus)?;
         self.responses.forget_documents(&name, &gone)?;
-        batches::forget(&self.folder, &name, Some(&gone))?;
+        forgetting::forget(&self.folder, &name, Some(&gone))?;
         // A file of several conversations became `name#conversation`.
         let is_of = |upload: &str, path: &str| {
             path.strip_prefix(upload).is_some_and(|rest| rest.is_empty() || rest.starts_with('#'))
@@ -278,14 +243,6 @@ impl Journal {
     fn end(self) -> Result<()> {
         if_there(fs::remove_file(&self.path))?;
         Ok(())
-    }
-}
-
-/// `None` for what is not there.
-fn if_there<T>(found: io::Result<T>) -> io::Result<Option<T>> {
-    match found {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        found => found.map(Some),
     }
 }
 

@@ -201,7 +201,10 @@ pub(crate) fn check_rate(app: &App, holder: Option<String>, extensions: &Extensi
 }
 
 /// The name of the key, if one is required, and its tenant.
-fn tenant(app: &App, headers: &HeaderMap) -> Result<(Option<String>, Arc<Tenant>)> {
+///
+/// # Errors
+/// [`ServerError::NoKey`] and [`ServerError::WrongKey`], and [`ServerError::PrivateAdapter`] for holders of keys.
+pub(crate) fn tenant(app: &App, headers: &HeaderMap) -> Result<(Option<String>, Arc<Tenant>)> {
     let keys = app.config.keys.as_ref().and_then(KeysFile::keys);
     let Some(keys) = keys else { return Ok((None, app.tenants.anonymous())) };
     let name = keys.holder(key(headers).ok_or(ServerError::NoKey)?).ok_or(ServerError::WrongKey)?;

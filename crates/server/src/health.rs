@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use axum::extract::State;
-use axum::http::header;
+use axum::http::{HeaderMap, header};
 use axum::response::IntoResponse;
 use axum::{Extension, Json};
 use serde_json::{Value, json};
@@ -13,8 +13,10 @@ use serde_json::{Value, json};
 use crate::app::App;
 use crate::blocking::run_blocking;
 use crate::error::{Result, ServerError};
+use crate::guard::tenant;
+use crate::offered::names;
 use crate::tenant::CurrentTenant;
-use crate::{engine, openai, status};
+use crate::{engine, status};
 
 /// GET /health: the process answers.
 pub(crate) async fn health() -> Json<Value> {
@@ -25,8 +27,8 @@ pub(crate) async fn health() -> Json<Value> {
 const DATABASE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// GET /ready: models are loaded, the engine is running, the database of shared corpora is reachable and the server is
-/// not stopping.
-pub(crate) async fn ready(State(app): State<App>) -> Result<Json<Value>> {
+/// not stopping. It needs no key; the models are named to holders only, if keys are required.
+pub(crate) async fn ready(State(app): State<App>, headers: HeaderMap) -> Result<Json<Value>> {
     if app.stopping.load(Ordering::Relaxed) {
         return Err(ServerError::Stopping);
     }
@@ -41,7 +43,11 @@ pub(crate) async fn ready(State(app): State<App>) -> Result<Json<Value>> {
             ServerError::NoDatabase
         })?;
     }
-    Ok(Json(json!({ "status": "ready", "models": openai::names(&app) })))
+    let mut ready = json!({ "status": "ready" });
+    if tenant(&app, &headers).is_ok() {
+        ready["models"] = names(&app).into();
+    }
+    Ok(Json(ready))
 }
 
 /// GET /metrics in Prometheus' text format: all tenants' counts for the operator, otherwise those of the requesting

@@ -14,6 +14,7 @@
 //! Not here: prompts of methods (`memory`), tokens and devices (`engine`), flags (`cli`).
 
 mod admission;
+mod admitted;
 mod anthropic;
 mod api;
 mod app;
@@ -35,9 +36,11 @@ mod history;
 mod json;
 mod keys;
 mod loading;
+mod lost;
 mod mcp;
 mod metered;
 mod metrics;
+mod offered;
 mod ollama;
 mod openai;
 mod operator;

@@ -16,7 +16,7 @@ use crate::blocking::run_blocking;
 use crate::body::Body;
 use crate::error::{Result, ServerError};
 use crate::loading::{KeepAlive, Presence, Resident, Room};
-use crate::openai::names;
+use crate::offered::names;
 use crate::pulling::{ModelMemory, PullProgress, Shelf, ShelfModel};
 use crate::stream::{Framing, Sink, respond};
 use crate::tenant::{CurrentTenant, Tenant};

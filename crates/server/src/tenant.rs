@@ -1,13 +1,14 @@
 //! Tenants: one per API key with its own corpora, jobs and traces, or a single anonymous one if no keys are required.
 
 use std::collections::HashMap;
+use std::mem::take;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::Extension;
 use calls::TenantId;
 use store::{Corpora, Corpus, private};
-use tokio::sync::OwnedMutexGuard;
+use tokio::sync::{Notify, OwnedMutexGuard};
 
 use crate::config::Config;
 use crate::corpora::jobs::list::Jobs;
@@ -31,6 +32,9 @@ pub(crate) struct Tenants {
     anonymous: Arc<Tenant>,
     /// Tenants by key name, including those whose key was removed, since their jobs may still run.
     named: Mutex<HashMap<String, Arc<Tenant>>>,
+    /// Those whose jobs were not resumed yet.
+    new: Mutex<Vec<Arc<Tenant>>>,
+    added: Notify,
 }
 
 /// One tenant.
@@ -49,8 +53,8 @@ pub(crate) struct Tenant {
     pub files: Files,
     pub batches: Batches,
     pub uploads: Uploads,
-    /// Held while files are added to a corpus, so that no two of them get one name.
-    pub attaching: tokio::sync::Mutex<()>,
+    /// Held while files are added to a corpus, so that no two of them get one name, and while a file is deleted.
+    pub attaching: Arc<tokio::sync::Mutex<()>>,
     /// One job changes a corpus at a time. Readers need no lock: the store gives them a snapshot.
     locks: Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>,
 }
@@ -61,7 +65,8 @@ impl Tenants {
         // Without keys the only user is the operator.
         let corpora_here = corpora(folder, config).with_bundle(config.bundle.clone());
         let anonymous = Tenant::new(None, true, folder, corpora_here, config);
-        let tenants = Tenants { anonymous, named: Mutex::default() };
+        let new = Mutex::new(vec![Arc::clone(&anonymous)]);
+        let tenants = Tenants { anonymous, named: Mutex::default(), new, added: Notify::new() };
         for name in config.keys.as_ref().and_then(KeysFile::keys).iter().flat_map(|keys| keys.names()) {
             tenants.named(name, config);
         }
@@ -79,9 +84,23 @@ impl Tenants {
         let tenant = || {
             let folder = config.data_folder.join("tenants").join(name);
             let is_operator = config.operator.as_deref() == Some(name);
-            Tenant::new(Some(name), is_operator, &folder, corpora(&folder, config).of_holder(name), config)
+            let corpora = corpora(&folder, config).of_holder(name);
+            let tenant = Tenant::new(Some(name), is_operator, &folder, corpora, config);
+            self.new.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&tenant));
+            self.added.notify_one();
+            tenant
         };
         Arc::clone(named.entry(name.to_owned()).or_insert_with(tenant))
+    }
+
+    /// The tenants that became known since the last call: all at first, then those of keys that were added.
+    pub fn take_new(&self) -> Vec<Arc<Tenant>> {
+        take(&mut *self.new.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Ready when there may be new tenants.
+    pub async fn added(&self) {
+        self.added.notified().await;
     }
 
     /// Interrupts all jobs.
@@ -161,7 +180,7 @@ impl Tenant {
             forget,
             files,
             batches: Batches::new(folder),
-            attaching: tokio::sync::Mutex::default(),
+            attaching: Arc::default(),
             locks: Mutex::default(),
         })
     }

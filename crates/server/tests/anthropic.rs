@@ -59,8 +59,10 @@ fn every_field_reaches_the_call() {
     assert_eq!((call.stop.len(), call.limits.max_output_tokens, call.limits.thinking_tokens), (5, 100, 0));
     let turns = call.prompt.messages();
     assert_eq!((turns[0].role.as_str(), turns[0].content.as_str()), ("system", "Be brief."));
-    let format = json!({ "format": { "type": "json_schema", "schema": schema } });
-    assert_eq!(ask(says("{}"), json!({ "output_config": format })).1.output_format, OutputFormat::Json(schema));
+    let format = json!({ "type": "json_schema", "schema": schema });
+    for fields in [json!({ "output_config": { "format": format } }), json!({ "output_format": format })] {
+        assert_eq!(ask(says("{}"), fields).1.output_format, OutputFormat::Json(schema.clone()));
+    }
 }
 
 #[test]
@@ -77,7 +79,7 @@ fn blocks_become_turns() {
     let messages = json!([
         { "role": "user", "content": [{ "type": "text", "text": "How is it?" }, { "type": "text", "text": "In Pell." }] },
         { "role": "assistant", "content": [{ "type": "thinking", "thinking": "Hm.", "signature": "x" },
-            { "type": "text", "text": "I look." }, call] },
+            { "type": "text", "text": "I look." }, call, { "type": "tool_use", "id": "t2", "name": "time", "input": null }] },
         { "role": "user", "content": [result("t1", json!({ "content": [{ "type": "text", "text": "Wet." }] })),
             result("t2", json!({ "content": "No.", "is_error": true })), { "type": "text", "text": "Well?" }] },
     ]);
@@ -97,6 +99,7 @@ fn blocks_become_turns() {
         (turns[2].tool_calls[0].arguments.as_str(), turns[2].thought.as_deref()),
         ("{\"city\":\"Pell\"}", Some("Hm."))
     );
+    assert_eq!(turns[2].tool_calls[1].arguments, "{}");
     assert_eq!(turns[3].result_of.as_ref().and_then(|of| of.name.as_deref()), Some("weather"));
 }
 
@@ -112,6 +115,9 @@ fn tools_are_called() {
         (&json!("tool_use"), &json!("weather"), &json!({ "city": "Pell" }))
     );
     assert_eq!(call.prompt.tools()[0].schema()["required"], json!(["city"]));
+    let long = format!("mcp__{}", "a".repeat(123));
+    let (_, call) = ask(says("Yes."), json!({ "tools": [{ "name": long, "input_schema": { "type": "object" } }] }));
+    assert_eq!(call.prompt.tools()[0].name, long);
     let check = |choice: Value, want: Option<(bool, &[&str], bool)>| {
         let (_, call) = ask(script(), json!({ "tools": [weather()], "tool_choice": choice }));
         let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
@@ -241,6 +247,7 @@ fn errors_have_anthropics_form() {
         json!({ "tools": [weather()], "tool_choice": { "type": "tool", "name": "time" } }),
         "there is no tool `time`",
     );
+    refused(json!({ "tools": [{ "name": "a".repeat(129) }] }), "use 1 to 128 of");
     refused(json!({ "stop_sequences": [""] }), "must not be empty");
     refused(json!({ "stop_sequences": vec!["a"; 65] }), "has 65 strings; at most 64 are allowed");
     check(&host.post(PATH, &hello(json!({ "model": "claude" }))), 404, "not_found_error", "`claude` does not exist");

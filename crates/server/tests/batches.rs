@@ -108,6 +108,22 @@ fn a_batch_resumes_after_a_restart_with_the_requests_that_have_no_reply() {
     assert_eq!(caller.seen().len(), 4, "two had their replies");
 }
 
+#[test]
+fn a_batch_whose_input_is_gone_fails_and_keeps_the_replies_that_are_finished() {
+    let host = Gate::new(2).host();
+    let path = begin(&host, 6);
+    eventually("two are answered", || host.get(&path).json()["request_counts"]["completed"] == 2);
+    let input = host.get(&path).json()["input_file_id"].as_str().expect("an id").to_owned();
+    assert_eq!(host.delete(&format!("/v1/files/{input}")).json()["deleted"], true);
+    let folder = Arc::clone(&host.folder);
+    drop(host);
+    let host = Host::on(folder, Arc::new(yes()), |_| {});
+    eventually("it has failed", || host.get(&path).json()["status"] == "failed");
+    let batch = host.get(&path).json();
+    assert_eq!(batch["errors"]["data"][0]["message"], format!("there is no file {input}"));
+    assert_eq!(replied(&host, &batch).len(), 2);
+}
+
 /// A batch of six chats of which four have begun, and its path.
 fn half_begun() -> (Gate, Host, String) {
     let gate = Gate::new(0);

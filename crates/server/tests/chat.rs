@@ -83,17 +83,16 @@ fn every_field_reaches_the_call() {
     );
 
     let schema = json!({ "type": "object", "properties": { "a": { "type": "boolean" } } });
-    let format = json!({ "type": "json_schema", "json_schema": { "name": "a", "strict": true, "schema": schema } });
-    assert_eq!(
-        host.post("/v1/chat/completions", &with(json!({ "response_format": format, "max_completion_tokens": 5 })))
-            .status,
-        200
-    );
-    let call = caller.seen().remove(1);
-    assert_eq!(
-        (call.output_format, call.limits.max_output_tokens, call.sampling.temperature),
-        (OutputFormat::Json(schema), 5, 1.0)
-    );
+    let named = json!({ "type": "json_schema", "json_schema": { "name": "a", "strict": true, "schema": schema } });
+    for (number, format) in [named, json!({ "type": "json_object", "schema": schema })].into_iter().enumerate() {
+        let body = with(json!({ "response_format": format, "max_completion_tokens": 5 }));
+        assert_eq!(host.post("/v1/chat/completions", &body).status, 200);
+        let call = caller.seen().remove(1 + number);
+        assert_eq!(
+            (call.output_format, call.limits.max_output_tokens, call.sampling.temperature),
+            (OutputFormat::Json(schema.clone()), 5, 1.0)
+        );
+    }
 }
 
 /// Without a limit in the request, a reply may fill the context up to the server's default.
@@ -125,7 +124,9 @@ fn choices_have_their_own_seeds_and_share_one_prompt() {
 #[test]
 fn stop_strings_and_logprobs() {
     let host = Host::new(says("One two. END three"));
-    let body = with(json!({ "stop": "END", "logprobs": true, "top_logprobs": 2 }));
+    // As many as Continue sends.
+    let stop = json!(["\n\n", "/src/", "```", "<|endoftext|>", "<|fim_prefix|>", "END"]);
+    let body = with(json!({ "stop": stop, "logprobs": true, "top_logprobs": 2 }));
     let choice = host.post("/v1/chat/completions", &body).json()["choices"][0].take();
     assert_eq!((&choice["message"]["content"], &choice["finish_reason"]), (&json!("One two. "), &json!("stop")));
     let first = json!({ "token": "One", "logprob": 0.0, "bytes": [79, 110, 101], "top_logprobs": [{ "token": "One", "logprob": 0.0, "bytes": [79, 110, 101] }] });
@@ -210,7 +211,8 @@ fn unsupported_fields_are_refused() {
     check(json!({ "top_p": -1 }), "top_p", "0 to 1");
     check(json!({ "n": 0 }), "n", "1 to 128");
     check(json!({ "max_tokens": 0 }), "max_tokens", "at least 1");
-    check(json!({ "stop": ["a", "b", "c", "d", "e"] }), "stop", "up to 4");
+    check(json!({ "stop": vec!["a"; 65] }), "stop", "at most 64");
+    check(json!({ "stop": ["a", ""] }), "stop", "must not be empty");
     check(json!({ "stop": 5 }), "stop", "a string or an array of strings");
     check(json!({ "stop": "a", "response_format": { "type": "json_object" } }), "stop", "free text only");
     check(json!({ "reasoning_effort": "vast" }), "reasoning_effort", "unknown variant `vast`");

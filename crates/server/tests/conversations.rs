@@ -6,7 +6,8 @@ use calls::Scripted;
 use serde_json::json;
 
 use crate::files::id;
-use crate::host::{CONTEXT_TOKENS, Host};
+use crate::host::{CONTEXT_TOKENS, Host, eventually};
+use test_support::thinker::Thinker;
 
 #[test]
 fn a_response_continues_its_conversation() {
@@ -34,4 +35,23 @@ fn a_response_continues_its_conversation() {
     host.get(&path).refused(404, "not_found");
     let body = json!({ "model": "scripted", "input": "On.", "conversation": conversation["id"] });
     host.post("/v1/responses", &body).refused(404, "not_found");
+}
+
+#[test]
+fn a_conversation_is_continued_by_one_response_at_a_time() {
+    let thinker = Thinker::default();
+    let host = Host::new(thinker.clone());
+    let conversation = host.post("/v1/conversations", &json!({})).json();
+    let body = json!({ "model": "thinker", "input": "On.", "conversation": conversation["id"], "background": true });
+    let begun = host.post("/v1/responses", &body).json();
+    eventually("it begins", || thinker.begun() == 1);
+    host.post("/v1/responses", &body).refused(409, "conversation_locked");
+    let items = format!("/v1/conversations/{}/items", id(&conversation));
+    let new = json!({ "items": [{ "role": "user", "content": "Further." }] });
+    host.post(&items, &new).refused(409, "conversation_locked");
+    assert_eq!(host.get(&items).json()["data"], json!([]), "it can be read");
+    let other = json!({ "model": "thinker", "input": "On.", "background": true });
+    assert_eq!(host.post("/v1/responses", &other).status, 200);
+    host.post(&format!("/v1/responses/{}/cancel", id(&begun)), &json!({}));
+    eventually("it is released", || host.post(&items, &new).status == 200);
 }

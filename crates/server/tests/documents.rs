@@ -47,6 +47,28 @@ fn files_are_ingested_under_their_names() {
 }
 
 #[test]
+fn documents_are_listed_in_parts() {
+    let host = Host::new(says(""));
+    let long = "The wall broke in the night. ".repeat(200);
+    host.corpus("a", &[("a.md", "One."), ("b.md", &long), ("c.md", "Three.")]);
+    let list = |query: &str| host.get(&format!("/v1/corpora/a/documents{query}")).json();
+    let all = list("");
+    assert_eq!((all["documents"].as_array().map(Vec::len), &all["has_more"]), (Some(3), &json!(false)));
+    for document in all["documents"].as_array().expect("documents") {
+        let shown = host.get(&format!("/v1/corpora/a/documents/{}", document["id"])).json();
+        assert_eq!(document["pages"].as_u64().map(|pages| pages as usize), shown["parts"].as_array().map(Vec::len));
+    }
+    let [first, second, third] = [0, 1, 2].map(|place| all["documents"][place].clone());
+    assert!(second["pages"].as_u64() > Some(1), "{second}");
+    assert_eq!(list("?limit=2"), json!({ "documents": [first, second], "has_more": true }));
+    let rest = format!("?limit=2&after={}", second["id"]);
+    assert_eq!(list(&rest), json!({ "documents": [third], "has_more": false }));
+    assert_eq!(host.delete(&format!("/v1/corpora/a/documents/{}", second["id"])).status, 204);
+    assert_eq!(list(&rest)["documents"], json!([third]), "a deleted document has a place too");
+    host.get("/v1/corpora/a/documents?limit=0").refused(400, "invalid_value");
+}
+
+#[test]
 fn a_text_of_the_same_name_is_replaced() {
     let host = Host::new(says(""));
     host.corpus("a", &[("a.md", "# One"), ("a.md", "# Two"), ("b", "Three.")]);
@@ -216,7 +238,7 @@ fn a_job_that_its_server_did_not_finish_is_resumed_by_the_next_one() {
 }
 
 /// What a killed server leaves: a journal and a file under a free lock.
-fn left_by_a_killed_server(folder: &Path, interruptions: u32) {
+pub fn left_by_a_killed_server(folder: &Path, interruptions: u32) {
     let upload = folder.join(format!("uploads/server-killed/{interruptions}"));
     std::fs::create_dir_all(&upload).expect("a folder can be made");
     let journal = json!({ "id": format!("job-{interruptions}"), "corpus": "a", "method": "rag", "error": null,

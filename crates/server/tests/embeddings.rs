@@ -111,6 +111,8 @@ fn texts_are_ranked() {
         .refused(400, "invalid_value");
     host.post("/v1/rerank", &json!({ "model": "letters", "query": "a", "documents": [] }))
         .refused(400, "invalid_value");
+    host.post("/v1/rerank", &json!({ "model": "letters", "query": "a", "documents": ["b"], "top_n": 0 }))
+        .refused(400, "invalid_value");
 }
 
 #[test]

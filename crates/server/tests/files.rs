@@ -65,6 +65,9 @@ fn a_file_is_kept_until_it_is_deleted() {
     assert_eq!(host.get(&format!("{path}/content")).text, "The wall broke.");
     assert_eq!(host.get("/v1/files").json()["data"], json!([file]));
     assert_eq!(host.get("/v1/files?purpose=batch").json()["data"], json!([]));
+    // As between the two steps of a deletion.
+    std::fs::remove_file(host.folder.path().join(format!("files/{}.content", id(&file)))).expect("it is there");
+    host.get(&format!("{path}/content")).refused(404, "not_found");
     assert_eq!(host.delete(&path).json()["deleted"], true);
     host.get(&path).refused(404, "not_found");
     let left: Vec<_> = kept(&host);
@@ -87,6 +90,7 @@ fn a_file_of_a_vector_store_is_a_document_of_its_corpus() {
     assert_eq!(host.get(&path).json()["file_counts"]["completed"], 1);
     let found = host.post(&format!("{path}/search"), &json!({ "query": "wall" })).json();
     assert_eq!((&found["data"][0]["file_id"], &found["data"][0]["filename"]), (&json!(file), &json!("wall.txt")));
+    host.post(&format!("{path}/search"), &json!({ "query": [] })).refused(400, "invalid_value");
     assert_eq!(host.delete(&place).json()["deleted"], true);
     let corpus = format!("/v1/corpora/{}/documents", id(&store));
     assert_eq!(host.get(&corpus).json()["documents"], json!([]));
@@ -189,6 +193,16 @@ fn a_file_that_is_named_twice_makes_no_vector_store() {
     let host = Host::new(Scripted::new(CONTEXT_TOKENS));
     let file = id(&upload(&host, "wall.txt", "assistants", "The wall broke.").json());
     host.post("/v1/vector_stores", &json!({ "file_ids": [file, file] })).refused(400, "invalid_value");
+    assert_eq!(host.get("/v1/vector_stores").json()["data"], json!([]));
+}
+
+#[test]
+fn a_vector_store_whose_files_cannot_be_added_is_not_made() {
+    let host = Host::new(Scripted::new(CONTEXT_TOKENS));
+    let file = id(&upload(&host, "wall.txt", "assistants", "The wall broke.").json());
+    std::fs::remove_dir_all(host.folder.path().join("uploads")).expect("it is there");
+    let new = json!({ "name": "Pell", "file_ids": [file] });
+    host.post("/v1/vector_stores", &new).refused(500, "internal");
     assert_eq!(host.get("/v1/vector_stores").json()["data"], json!([]));
 }
 

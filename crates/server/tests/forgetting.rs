@@ -398,6 +398,18 @@ fn an_answer_from_a_text_that_is_replaced_meanwhile_is_not_kept() {
 }
 
 #[test]
+fn an_answer_is_given_if_its_thread_is_deleted_meanwhile() {
+    let work = Arc::default();
+    let host = Host::new(Meanwhile { script: script(), work: Arc::clone(&work) });
+    host.corpus("pell", &[("wall.txt", WALL)]);
+    let (thread, threads) = (begin(&host), host.folder.path().join("corpora/pell/threads"));
+    let delete: Work = Box::new(move || fs::remove_dir_all(threads).expect("it is there"));
+    *work.lock().expect("it did not panic") = Some(delete);
+    let answer = ask(&host, &thread, None).json();
+    assert_eq!((&answer["answer"], &answer["thread"]), (&json!(WALL), &Value::Null));
+}
+
+#[test]
 fn a_request_of_a_batch_is_sent_again_if_its_text_is_replaced_meanwhile() {
     let work = Arc::default();
     let script = Scripted::new(CONTEXT_TOKENS).answer("answer", WALL).answer("answer", FERRY).answer("chat", "Yes.");

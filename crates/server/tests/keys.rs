@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use serde_json::json;
 use server::{Keys, KeysError, KeysFile};
+use store::Corpora;
 
-use crate::host::{Answer, Host, says};
+use crate::documents::left_by_a_killed_server;
+use crate::host::{Answer, Host, eventually, says};
 
 #[test]
 fn each_tenant_sees_only_its_own() {
@@ -32,6 +34,10 @@ fn each_tenant_sees_only_its_own() {
     for open in ["/health", "/ready", "/", "/docs", "/openapi.json"] {
         assert_eq!(send("GET", open, "", "").status, 200, "{open}");
     }
+    for key in ["", "ml-wrong"] {
+        assert_eq!(send("GET", "/ready", key, "").json(), json!({ "status": "ready" }), "models are for holders");
+    }
+    assert!(send("GET", "/ready", &ann, "").json()["models"].is_array());
 
     assert_eq!(send("POST", "/v1/corpora", &ann, "{\"name\":\"diary\"}").status, 201);
     let text = json!({ "name": "a.txt", "text": "Ann's horse is grey.", "method": "rag" }).to_string();
@@ -136,6 +142,20 @@ fn keys_are_added_and_removed_while_the_server_runs() {
     std::fs::write(&file, whole).expect("it can be written");
     Keys::remove(&file, "ann").expect("she has one");
     assert_eq!((seen(&ann), seen(&bob)), (401, 200));
+}
+
+#[test]
+fn a_job_is_resumed_when_the_key_of_its_holder_is_added() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("keys");
+    let keys = KeysFile::open(&file).expect("it need not be there");
+    let host = Host::with(Arc::new(says("")), |config| config.keys = Some(keys));
+    let place = host.folder.path().join("tenants/ann");
+    drop(Corpora::new(&place).create("a").expect("a corpus"));
+    left_by_a_killed_server(&place, 0);
+    let bearer = format!("Bearer {}", Keys::add(&file, "ann").expect("a new key"));
+    let job = || host.send("GET", "/v1/jobs/job-0", &[("authorization", bearer.as_str())], "").json();
+    eventually("it is resumed", || job()["status"] == "done");
 }
 
 #[test]

@@ -60,6 +60,43 @@ fn malformed_bodies_are_client_errors() {
 
 /// Arrays would be read as the fields of a request in order.
 #[test]
+fn metadata_beyond_a_limit_is_refused_with_its_name() {
+    let host = Host::new(says("Yes."));
+    let pairs = |number: usize| (0..number).map(|key| (key.to_string(), json!("a"))).collect::<Value>();
+    let batch = json!({ "input_file_id": "file-1", "endpoint": "/v1/responses" });
+    for (path, body) in [
+        ("/v1/responses", json!({ "model": "scripted", "input": "On." })),
+        ("/v1/conversations", json!({})),
+        ("/v1/conversations/conv-1", json!({})),
+        ("/v1/vector_stores", json!({})),
+        ("/v1/vector_stores/pell", json!({})),
+        ("/v1/batches", batch),
+    ] {
+        for (wrong, param, says) in [
+            (pairs(17), "metadata", "`metadata` has 17 keys; at most 16 are allowed"),
+            (json!({ "a".repeat(65): "a" }), "metadata", "has 65 characters; at most 64"),
+            (json!({ "a": "é".repeat(513) }), "metadata", "`metadata.a` has 513 characters; at most 512"),
+            (json!({ "a": 1 }), "metadata.a", "expected a string"),
+            (json!("a"), "metadata", "expected an object"),
+        ] {
+            let mut body = body.clone();
+            body["metadata"] = wrong;
+            let answer = host.post(path, &body);
+            let message = answer.refused(400, "invalid_value");
+            assert!(message.contains(says), "{path}: {message}");
+            assert_eq!(answer.json()["error"]["param"], param, "{path}: {message}");
+        }
+    }
+    for allowed in [pairs(16), json!({ "a".repeat(64): "é".repeat(512) })] {
+        let made = host.post("/v1/conversations", &json!({ "metadata": allowed })).json();
+        assert_eq!(made["metadata"], allowed);
+    }
+    let described = &host.get("/openapi.json").json()["components"]["schemas"]["Metadata"];
+    let limits = (&described["maxProperties"], &described["additionalProperties"]["maxLength"]);
+    assert_eq!(limits, (&json!(16), &json!(512)));
+}
+
+#[test]
 fn a_body_is_an_object() {
     let host = Host::new(says("Yes."));
     let message = json!({ "role": "user", "content": "?" });

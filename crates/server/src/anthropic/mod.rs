@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::admission::AdmittedJson;
+use crate::admitted::AdmittedJson;
 use crate::app::App;
 use crate::error::{Result, ServerError};
 use crate::recall::{Address, find};

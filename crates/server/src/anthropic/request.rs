@@ -30,6 +30,8 @@ pub(super) struct MessagesRequest {
     tool_choice: Option<ToolChoice>,
     thinking: Option<Thinking>,
     output_config: Option<OutputConfig>,
+    /// The older place of `output_config.format`.
+    output_format: Option<JsonFormat>,
     /// Whether the sources of an answer from a corpus follow its text; true by default.
     footnotes: Option<bool>,
 }
@@ -74,8 +76,7 @@ enum Block {
     ToolUse {
         id: String,
         name: String,
-        #[serde(default)]
-        input: Map<String, Value>,
+        input: Option<Map<String, Value>>,
     },
     ToolResult {
         tool_use_id: String,
@@ -192,7 +193,7 @@ impl MessagesRequest {
         refuse_if(must_call, "tool_choice")?;
         refuse_if(self.stop_sequences.as_ref().is_some_and(|stop| !stop.is_empty()), "stop_sequences")?;
         let format = self.output_config.as_ref().and_then(|config| config.format.as_ref());
-        refuse_if(format.is_some(), "output_config.format")?;
+        refuse_if(format.or(self.output_format.as_ref()).is_some(), "output_config.format")?;
         let wishes = Wishes {
             temperature: self.temperature,
             seed: None,
@@ -219,8 +220,9 @@ impl MessagesRequest {
             Some(Thinking::Enabled { budget_tokens }) => budget_tokens,
             Some(Thinking::Adaptive {}) => effort.unwrap_or(Effort::Medium).tokens(),
         };
-        let output_format =
-            format.map_or(OutputFormat::Text, |JsonFormat::JsonSchema { schema }| OutputFormat::Json(schema));
+        let output_format = format
+            .or(self.output_format)
+            .map_or(OutputFormat::Text, |JsonFormat::JsonSchema { schema }| OutputFormat::Json(schema));
         if !stop.is_empty() && output_format != OutputFormat::Text {
             let message = "`stop_sequences` end free text only; omit them or `output_config.format`";
             return Err(ServerError::invalid(message, "stop_sequences"));
@@ -314,7 +316,8 @@ fn assistant(prompt: Prompt, blocks: Vec<Block>, made: &mut Vec<ToolCall>) -> Re
             Block::Thinking { thinking } => thoughts.push(thinking),
             Block::RedactedThinking {} => {}
             Block::ToolUse { id, name, input } => {
-                tool_calls.push(ToolCall { id, name, arguments: Value::Object(input).to_string() });
+                let arguments = Value::Object(input.unwrap_or_default()).to_string();
+                tool_calls.push(ToolCall { id, name, arguments });
             }
             block => texts.push(text_of(block, "messages")?),
         }

@@ -19,11 +19,11 @@ use super::ready::prepare;
 use super::search::check_length;
 use super::settings::{default_settings, method};
 use super::thread::{self, Place};
-use crate::admission::AdmittedJson;
+use crate::admitted::AdmittedJson;
 use crate::app::{App, fresh_id, priority, random};
 use crate::blocking::{run_blocking, run_on_thread};
 use crate::error::{Result, ServerError};
-use crate::forget::CorpusState;
+use crate::lost::CorpusState;
 use crate::openai::params::in_range;
 use crate::stream::{Framing, respond};
 use crate::tenant::{CurrentTenant, Tenant};
@@ -156,8 +156,7 @@ pub(crate) async fn answer(
             answer["trace"] = id.into();
             // While the corpus is open: a document that is deleted later is forgotten by the thread too.
             if let Some(place) = place
-                && let Some(turn) =
-                    thread::append(&corpus, &place, &request.question, &answer, (&tenant.forget, &state))?
+                && let Some(turn) = thread::append(&corpus, &place, &request.question, &answer, &state)?
             {
                 (answer["thread"], answer["turn"]) = (place.thread.into(), turn.into());
             }

@@ -2,17 +2,18 @@
 //! beside the corpus and is removed with it; how far its ingest is follows from its job and its document.
 
 use std::collections::{HashMap, HashSet};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::Value;
 use store::{Corpus, Document};
 
-use super::attachment::Attached;
+use super::attachment::{self, Attached};
 use super::documents::{in_use_here, reading, remove_document};
 use super::ingest::{check_corpus, temporary_name};
 pub(crate) use super::jobs::Progress;
-use super::jobs::{Job, Upload, start};
+use super::jobs::{NewJob, Upload, start_now};
 use super::kept;
 use super::settings::method;
 use crate::app::{App, fresh_id, since_1970};
@@ -47,7 +48,7 @@ pub(crate) struct Entry {
 /// Adds files to a corpus by one job.
 ///
 /// # Errors
-/// If the corpus is unknown, or no job can be started; nothing is left of the files then.
+/// If the corpus is unknown or has one of the files already, or no job can be started; nothing is left of the files then.
 pub(crate) async fn attach(
     app: &App,
     tenant: &Arc<Tenant>,
@@ -56,53 +57,51 @@ pub(crate) async fn attach(
     batch: Option<String>,
 ) -> Result<()> {
     check_corpus(tenant, &corpus).await?;
-    let (folder, job) = (tenant.uploads.create()?, fresh_id("job")?);
-    let (owner, name, job_id) = (Arc::clone(tenant), corpus.clone(), job.clone());
-    let (folder, records, uploads) = run_blocking(move || {
-        let open = owner.open(&name)?;
+    let (app, tenant) = (Arc::clone(app), Arc::clone(tenant));
+    let one = Arc::clone(&tenant.attaching).lock_owned().await;
+    // Records and job are one step: a client that disconnects stops none of it.
+    run_blocking(move || {
+        let _one = one;
+        let open = tenant.open(&corpus)?;
+        let known = kept::all::<Attached>(&open)?;
+        if let Some(NewFile { id, .. }) = new.iter().find(|file| known.iter().any(|known| known.id == file.id)) {
+            return Err(ServerError::invalid(format!("{id} is in the vector store {corpus} already"), "file_id"));
+        }
+        let (folder, job) = (tenant.uploads.create()?, fresh_id("job")?);
         let mut taken: Vec<String> = open.documents()?.into_iter().map(|document| document.path).collect();
-        taken.extend(kept::all::<Attached>(&open)?.into_iter().map(|record| record.document));
+        taken.extend(known.into_iter().map(|record| record.document));
         let (mut records, mut uploads) = (Vec::new(), Vec::new());
         for NewFile { id, name, path, bytes, attributes } in new {
             let document = free_name(&name, &taken);
             taken.push(document.clone());
             let file = temporary_name(uploads.len(), &name);
             let copy = folder.path().join(&file);
-            std::fs::copy(path, &copy)?;
+            match std::fs::copy(path, &copy) {
+                // It was deleted since it was chosen.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    return Err(ServerError::NotFound(format!("file {id}")));
+                }
+                copied => copied?,
+            };
             std::fs::File::open(copy)?.sync_all()?;
             uploads.push(Upload { name: document.clone(), file });
-            let (created, job) = (since_1970().as_secs(), Ok(job_id.clone()));
+            let (created, job) = (since_1970().as_secs(), Ok(job.clone()));
             records.push(Attached { id, document, created, bytes, job, batch: batch.clone(), attributes });
         }
-        Ok((folder, records, uploads))
-    })
-    .await?;
-    let ids: Vec<String> = records.iter().map(|record| record.id.clone()).collect();
-    let (owner, name) = (Arc::clone(tenant), corpus.clone());
-    let started = async {
+        let new = NewJob::new(job, corpus, method(Some(METHOD))?, uploads, Vec::new(), folder);
         // Before the job is kept: a document that is there has its record.
-        run_blocking(move || {
-            let corpus = owner.open(&name)?;
-            records.iter().try_for_each(|record| kept::write(&corpus, record))
-        })
-        .await?;
-        let method = method(Some(METHOD))?;
-        start(app, tenant, Job::with_id(job, corpus.clone(), method, uploads, Vec::new(), folder).await?)
-    };
-    let Err(refused) = started.await else { return Ok(()) };
-    // Files whose job was not started can be added again.
-    let owner = Arc::clone(tenant);
-    let deleted = run_blocking(move || {
-        let corpus = owner.open(&corpus)?;
-        ids.iter().map(|id| kept::delete::<Attached>(&corpus, id)).try_for_each(|deleted| match deleted {
-            Err(ServerError::NotFound(_)) => Ok(()),
-            deleted => deleted,
-        })
-    });
-    if let Err(error) = deleted.await {
-        tracing::warn!(%error, "cannot delete the records of files that were not added");
-    }
-    Err(refused)
+        let written = records.iter().try_for_each(|record| kept::write(&open, record));
+        let Err(refused) = written.and_then(|()| start_now(&app, &tenant, new)) else { return Ok(()) };
+        // Files whose job was not started can be added again.
+        for Attached { id, .. } in &records {
+            match attachment::delete(&open, id) {
+                Ok(()) | Err(ServerError::NotFound(_)) => {}
+                Err(error) => tracing::warn!(%error, "cannot delete the record of a file that was not added"),
+            }
+        }
+        Err(refused)
+    })
+    .await
 }
 
 /// The name, with a number if a document has it already.
@@ -151,12 +150,6 @@ pub(crate) fn entries_of(tenant: &Tenant, corpus: &Corpus) -> Result<Vec<Entry>>
     Ok(entries)
 }
 
-/// The ids of the files of a corpus.
-pub(crate) async fn file_ids(tenant: &Arc<Tenant>, corpus: String) -> Result<HashSet<String>> {
-    let id = |record: Attached| record.id;
-    reading(tenant, corpus, move |corpus| Ok(kept::all::<Attached>(corpus)?.into_iter().map(id).collect())).await
-}
-
 /// The files of a corpus, by the names of the documents that they became.
 pub(crate) async fn files_by_document(tenant: &Arc<Tenant>, corpus: String) -> Result<HashMap<String, Attached>> {
     reading(tenant, corpus, |corpus| {
@@ -193,11 +186,7 @@ impl<'a> ByName<'a> {
 
 /// Changes the attributes of a file.
 pub(crate) async fn set_attributes(tenant: &Arc<Tenant>, corpus: String, id: String, attributes: Value) -> Result<()> {
-    reading(tenant, corpus, move |corpus| {
-        let (record, _) = kept::read::<Attached>(corpus, &id)?;
-        kept::write(corpus, &Attached { attributes, ..record })
-    })
-    .await
+    reading(tenant, corpus, move |corpus| attachment::set_attributes(corpus, &id, attributes)).await
 }
 
 /// The texts of a file's documents.
@@ -258,7 +247,7 @@ pub(crate) async fn detach(tenant: &Arc<Tenant>, corpus: String, id: String) -> 
         if let Some(job) = job.and_then(|job| owner.jobs.get(&job).ok()) {
             owner.jobs.delete(&job);
         }
-        kept::delete::<Attached>(corpus, &id)
+        attachment::delete(corpus, &id)
     })
     .await
 }
@@ -274,8 +263,8 @@ pub(crate) async fn detach_everywhere(tenant: &Arc<Tenant>, id: &str) -> Result<
             let corpus = match owner.open(&name) {
                 Ok(corpus) => corpus,
                 // It may have the file.
-                Err(busy @ ServerError::Store(store::Error::CorpusBusy { .. })) => return Err(in_use_here(busy)),
-                // One that cannot be read has no files to remove.
+                Err(error) if is_temporary(&error) => return Err(in_use_here(error)),
+                // One that is gone or damaged has no files to remove.
                 Err(_) => continue,
             };
             if kept::read::<Attached>(&corpus, &wanted).is_ok() {
@@ -289,6 +278,11 @@ pub(crate) async fn detach_everywhere(tenant: &Arc<Tenant>, id: &str) -> Result<
         detach(tenant, corpus, id.to_owned()).await?;
     }
     Ok(())
+}
+
+/// Whether a corpus that cannot be opened now may be opened later: it is in use, or its database or disk cannot be reached.
+fn is_temporary(error: &ServerError) -> bool {
+    matches!(error.status().0.as_u16(), 409 | 503 | 507)
 }
 
 /// Cancels the jobs that ingest these files.
@@ -319,12 +313,51 @@ impl Attached {
 
 #[cfg(test)]
 mod tests {
-    use super::free_name;
+    use calls::{Scripted, ScriptedEmbedder};
+
+    use super::*;
+    use crate::app::Shared;
+    use crate::config::Config;
 
     #[test]
     fn a_name_that_is_taken_gets_a_number() {
         let taken = ["a.txt", "a (2).txt", "b"].map(str::to_owned);
         let names = ["a.txt", "b", "c.md"].map(|name| free_name(name, &taken));
         assert_eq!(names, ["a (3).txt", "b (2)", "c.md"]);
+    }
+
+    #[test]
+    fn only_what_is_damaged_or_gone_has_no_files_to_remove() {
+        use store::Error as E;
+        let path = || PathBuf::from("corpus.db");
+        for (error, temporary) in [
+            (E::CorpusBusy { name: "pell".into(), holder: None }, true),
+            (E::Locked { path: path(), source: "it is locked".into() }, true),
+            (E::Postgres { place: "here".into(), source: "it does not answer".into() }, true),
+            (E::NotPermitted { path: path(), source: "no".into() }, true),
+            (E::NotACorpus { path: path() }, false),
+            (E::UnknownCorpus { name: "pell".into(), nearest: Vec::new() }, false),
+        ] {
+            let error = ServerError::Store(error);
+            assert_eq!(is_temporary(&error), temporary, "{error}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_file_that_was_deleted_since_it_was_chosen_is_unknown() {
+        let data = tempfile::tempdir().expect("the system has a folder for temporary files");
+        let app = Shared::new(Arc::new(Scripted::new(100)), Arc::new(ScriptedEmbedder), Config::new(data.path()));
+        let tenant = app.tenants.anonymous();
+        drop(tenant.corpora.create("pell").expect("a corpus"));
+        let file = NewFile {
+            id: format!("file-{:032x}", 1),
+            name: "wall.txt".to_owned(),
+            path: data.path().join("gone"),
+            bytes: 1,
+            attributes: Value::Null,
+        };
+        let refused = attach(&app, &tenant, "pell".to_owned(), vec![file], None).await;
+        assert!(matches!(refused, Err(ServerError::NotFound(_))), "{refused:?}");
+        assert!(entries(&tenant, "pell".to_owned()).await.expect("they can be listed").is_empty());
     }
 }

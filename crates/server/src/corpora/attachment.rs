@@ -7,7 +7,7 @@ use store::{Corpus, Document};
 
 use super::kept::{self, Record};
 use crate::error::{Result, ServerError};
-use crate::forget::Gone;
+use crate::lost::Gone;
 
 /// A file of a corpus.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -56,8 +56,28 @@ impl Attached {
     }
 }
 
+/// Changes the attributes of a file.
+///
+/// # Errors
+/// [`ServerError::NotFound`] if the corpus has no record of it.
+pub(super) fn set_attributes(corpus: &Corpus, id: &str, attributes: Value) -> Result<()> {
+    let _one = kept::lock(corpus)?;
+    let (record, _) = kept::read::<Attached>(corpus, id)?;
+    kept::write(corpus, &Attached { attributes, ..record })
+}
+
+/// Deletes the record of a file.
+///
+/// # Errors
+/// As [`set_attributes`].
+pub(super) fn delete(corpus: &Corpus, id: &str) -> Result<()> {
+    let _one = kept::lock(corpus)?;
+    kept::delete::<Attached>(corpus, id)
+}
+
 /// Deletes the records of documents that are gone, except of files of which another document is there.
 pub(crate) fn forget(corpus: &Corpus, gone: &[Gone]) -> Result<()> {
+    let _one = kept::lock(corpus)?;
     let documents = corpus.documents()?;
     let is_gone = |record: &Attached| {
         gone.iter().any(|gone| record.became(&gone.path, &gone.kind))
@@ -68,4 +88,35 @@ pub(crate) fn forget(corpus: &Corpus, gone: &[Gone]) -> Result<()> {
         Err(ServerError::NotFound(_)) => Ok(()),
         deleted => deleted,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use serde_json::json;
+    use store::Corpora;
+
+    use super::*;
+
+    #[test]
+    fn new_attributes_do_not_bring_a_deleted_record_back() {
+        let folder = tempfile::tempdir().expect("the system has a folder for temporary files");
+        let corpora = Corpora::new(folder.path());
+        drop(corpora.create("pell").expect("a corpus"));
+        let open = || corpora.open("pell").expect("the corpus");
+        let record: Attached = serde_json::from_value(json!({ "id": format!("file-{:032x}", 1), "document": "a.txt",
+            "created": 0, "bytes": 1, "job": { "Ok": "job-1" }, "batch": null, "attributes": {} }))
+        .expect("a record");
+        for _ in 0..100 {
+            kept::write(&open(), &record).expect("it can be written");
+            thread::scope(|scope| {
+                let change = scope.spawn(|| set_attributes(&open(), &record.id, json!({ "a": 1 })));
+                delete(&open(), &record.id).expect("it is there");
+                let changed = change.join().expect("it ends");
+                assert!(matches!(changed, Ok(()) | Err(ServerError::NotFound(_))), "{changed:?}");
+            });
+            assert!(kept::all::<Attached>(&open()).expect("they can be listed").is_empty());
+        }
+    }
 }

@@ -1,17 +1,22 @@
 //! The documents of a corpus: list, text and deletion.
+#![allow(unused_qualifications, reason = "utoipa writes out the type of query parameters")]
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use axum::extract::Path;
 use axum::http::StatusCode;
 use axum::{Extension, Json};
+use serde::Deserialize;
 use serde_json::{Value, json};
 use store::{Corpus, DocId, Document, Layer, Passage, Writer};
+use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::app::App;
 use crate::blocking::run_blocking;
+use crate::body::Params;
 use crate::error::{Result, ServerError};
 use crate::tenant::{CurrentTenant, Tenant};
 
@@ -19,19 +24,50 @@ pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(list)).routes(routes!(show, remove))
 }
 
-/// List the documents of a corpus.
-#[utoipa::path(get, path = "/v1/corpora/{corpus}/documents", tag = "Memory", params(("corpus" = String, Path)),
-    responses((status = 200, body = Value), (status = 404)))]
-async fn list(Extension(tenant): CurrentTenant, Path(corpus): Path<String>) -> Result<Json<Value>> {
-    Ok(Json(json!({ "documents": list_documents(&tenant, corpus).await? })))
+/// A part of the documents, in the order in which they were added.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+struct DocumentPart {
+    /// At least 1; all documents by default.
+    limit: Option<usize>,
+    /// The id of the document before the part; it may be deleted.
+    after: Option<i64>,
+}
+
+/// List the documents of a corpus, all or a part; `has_more` is true if others come after it.
+#[utoipa::path(get, path = "/v1/corpora/{corpus}/documents", tag = "Memory",
+    params(("corpus" = String, Path), DocumentPart), responses((status = 200, body = Value), (status = 404)))]
+async fn list(
+    Extension(tenant): CurrentTenant,
+    Path(corpus): Path<String>,
+    Params(part): Params<DocumentPart>,
+) -> Result<Json<Value>> {
+    if part.limit == Some(0) {
+        return Err(ServerError::invalid("`limit` must be at least 1", "limit"));
+    }
+    let (documents, has_more) = reading(&tenant, corpus, move |corpus| listed(corpus, &part)).await?;
+    Ok(Json(json!({ "documents": documents, "has_more": has_more })))
 }
 
 /// The documents of a corpus, without their texts.
 pub(crate) async fn list_documents(tenant: &Arc<Tenant>, corpus: String) -> Result<Vec<Value>> {
-    reading(tenant, corpus, |corpus| {
-        corpus.documents()?.iter().map(|document| described(document, corpus)).collect::<Result<Vec<Value>>>()
-    })
-    .await
+    reading(tenant, corpus, |corpus| Ok(listed(corpus, &DocumentPart::default())?.0)).await
+}
+
+/// A part of the documents, and whether others come after it.
+fn listed(corpus: &Corpus, part: &DocumentPart) -> Result<(Vec<Value>, bool)> {
+    let mut documents = corpus.documents()?;
+    documents.retain(|document| part.after.is_none_or(|after| document.id.0 > after));
+    let all = documents.len();
+    documents.truncate(part.limit.unwrap_or(all));
+    // One query for all documents: one for each takes seconds for thousands.
+    let mut pages: HashMap<DocId, usize> = HashMap::new();
+    for page in corpus.passages(Layer::Page)? {
+        *pages.entry(page.document).or_default() += 1;
+    }
+    let line = |document: &Document| described(document, pages.get(&document.id).copied().unwrap_or_default());
+    Ok((documents.iter().map(line).collect(), documents.len() < all))
 }
 
 /// Show a document with its text, to which citations refer.
@@ -48,9 +84,9 @@ async fn show(
 pub(crate) async fn read_document(tenant: &Arc<Tenant>, corpus: String, id: DocId) -> Result<Value> {
     reading(tenant, corpus, move |corpus| {
         let document = corpus.document(id)?;
-        let mut shown = described(&document, corpus)?;
-        shown["text"] = corpus.document_text(id)?.into();
         let pages = corpus.passages_of(id, Layer::Page)?;
+        let mut shown = described(&document, pages.len());
+        shown["text"] = corpus.document_text(id)?.into();
         shown["parts"] = pages.iter().map(|page| part(page, corpus)).collect::<Result<Vec<Value>>>()?.into();
         Ok(shown)
     })
@@ -120,10 +156,9 @@ pub(super) async fn reading<T: Send + 'static>(
     run_blocking(move || read(&tenant.open(&corpus)?)).await
 }
 
-fn described(document: &Document, corpus: &Corpus) -> Result<Value> {
+fn described(document: &Document, pages: usize) -> Value {
     let Document { id, path, kind, title, created_seconds, .. } = document;
-    let pages = corpus.passages_of(*id, Layer::Page)?.len();
-    Ok(json!({ "id": id, "name": path, "kind": kind, "title": title, "pages": pages, "created": created_seconds }))
+    json!({ "id": id, "name": path, "kind": kind, "title": title, "pages": pages, "created": created_seconds })
 }
 
 fn id(text: &str) -> Result<DocId> {

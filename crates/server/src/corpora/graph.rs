@@ -15,7 +15,7 @@ use serde_json::Value;
 use store::DocId;
 use utoipa::IntoParams;
 
-use crate::admission::Admitted;
+use crate::admitted::Admitted;
 use crate::blocking::run_blocking;
 use crate::body::Params;
 use crate::error::{Result, ServerError};

@@ -18,12 +18,13 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::jobs::{FailedFile, Job, Upload, start};
+use super::jobs::{FailedFile, Job, NewJob, Upload, start};
 use super::settings::method;
 use crate::app::App;
 use crate::body::{Body, with_read_timeout};
 use crate::config::Config;
 use crate::error::{Result, ServerError};
+use crate::fresh::fresh_id;
 use crate::tenant::{CurrentTenant, Tenant};
 
 pub(super) fn routes(config: &Config) -> OpenApiRouter<App> {
@@ -89,7 +90,7 @@ async fn upload(
             Some(first) => invalid_upload(format!("none of the files can be read; `{}`: {}", first.name, first.reason)),
         });
     }
-    let job = start(&app, &tenant, Job::new(corpus, method, files, refused, folder).await?)?;
+    let job = start(&app, &tenant, NewJob::new(fresh_id("job")?, corpus, method, files, refused, folder)).await?;
     Ok(accepted(&job))
 }
 
@@ -115,7 +116,7 @@ pub(crate) async fn start_preparation(
 ) -> Result<Arc<Job>> {
     check_corpus(tenant, &corpus).await?;
     let (method, folder) = (method(name)?, tenant.uploads.create()?);
-    start(app, tenant, Job::new(corpus, method, Vec::new(), Vec::new(), folder).await?)
+    start(app, tenant, NewJob::new(fresh_id("job")?, corpus, method, Vec::new(), Vec::new(), folder)).await
 }
 
 fn accepted(job: &Job) -> (StatusCode, Json<Value>) {
@@ -135,7 +136,7 @@ pub(crate) async fn ingest_text(app: &App, tenant: &Arc<Tenant>, corpus: String,
     out.flush().await?;
     out.sync_all().await?;
     let (method, files) = (method(text.method.as_deref())?, vec![Upload { name, file }]);
-    start(app, tenant, Job::new(corpus, method, files, Vec::new(), folder).await?)
+    start(app, tenant, NewJob::new(fresh_id("job")?, corpus, method, files, Vec::new(), folder)).await
 }
 
 /// Refuses a text with an invalid name or an unknown method before anything is stored.

@@ -1,11 +1,11 @@
-//! Notes: what a reader writes about a corpus, and answers that were saved from threads.
+//! The routes of notes.
 
 use std::sync::Arc;
 
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::{Extension, Json};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Value, json};
 use store::Corpus;
 use utoipa::ToSchema;
@@ -14,12 +14,12 @@ use utoipa_axum::routes;
 
 use super::documents::reading;
 use super::kept::{self, Record};
-use super::thread::{TurnAnswer, answer_of, cites, title_of};
+use super::note::{Note, Saved};
+use super::thread::{TurnAnswer, answer_of, title_of};
 use crate::app::{App, fresh_id, since_1970};
 use crate::blocking::run_blocking;
 use crate::body::Body;
 use crate::error::{Result, ServerError};
-use crate::forget::Gone;
 use crate::tenant::{CurrentTenant, Tenant};
 
 pub(super) fn routes() -> OpenApiRouter<App> {
@@ -31,46 +31,6 @@ const MAX_NOTES: usize = 500;
 
 /// Maximum characters of a note's text.
 const MAX_CHARS: usize = 32_768;
-
-/// A note.
-#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
-struct Note {
-    id: String,
-    /// The question of a saved answer, or the first line of the text, unless it was given.
-    title: String,
-    /// What the reader wrote, in Markdown.
-    text: String,
-    /// Milliseconds since 1970, so that the order of notes is that of their changes.
-    created: u64,
-    updated: u64,
-    saved: Option<Saved>,
-}
-
-/// An answer that was saved from a thread.
-#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
-struct Saved {
-    question: String,
-    /// As `ask` returned it.
-    answer: Value,
-    /// When it was first asked, in seconds since 1970.
-    asked: u64,
-    /// Not before the answer was given; files of earlier versions do not say.
-    #[serde(default)]
-    answered: Option<u64>,
-}
-
-impl Record for Note {
-    const KIND: &'static str = "note";
-    const FOLDER: &'static str = "notes";
-
-    fn id(&self) -> &str {
-        &self.id
-    }
-
-    fn updated(&self) -> u64 {
-        self.updated
-    }
-}
 
 /// A new note: a text, an answer of a thread, or both.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -96,26 +56,6 @@ struct Origin {
 struct ChangedNote {
     title: Option<String>,
     text: Option<String>,
-}
-
-/// Removes saved answers that could know a document that is gone. What the reader wrote remains.
-pub(crate) fn forget(corpus: &Corpus, gone: &[Gone]) -> Result<()> {
-    let _one = kept::lock(corpus)?;
-    for note in kept::all_or_removed::<Note>(corpus)? {
-        let could_know = |saved: &Saved| {
-            let answered = saved.answered.unwrap_or(note.created / 1000);
-            gone.iter().any(|gone| answered >= gone.since || cites(&saved.answer, gone))
-        };
-        if !note.saved.as_ref().is_some_and(could_know) {
-            continue;
-        }
-        if note.text.is_empty() {
-            kept::delete::<Note>(corpus, &note.id)?;
-        } else {
-            kept::write(corpus, &Note { saved: None, ..note })?;
-        }
-    }
-    Ok(())
 }
 
 fn now_ms() -> u64 {

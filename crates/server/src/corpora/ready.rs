@@ -9,10 +9,11 @@ use serde_json::Value;
 use store::Layer;
 use tokio::time::{Instant, timeout_at};
 
-use super::jobs::{Job, start};
+use super::jobs::{Job, NewJob, start};
 use crate::app::App;
 use crate::blocking::run_blocking;
 use crate::error::{Result, ServerError};
+use crate::fresh::fresh_id;
 use crate::tenant::Tenant;
 
 /// What a corpus has for a question.
@@ -80,7 +81,7 @@ pub(super) async fn prepare(
 /// Starts a job that prepares a corpus for a method.
 async fn begin(app: &App, tenant: &Arc<Tenant>, corpus: &str, method: &'static dyn Method) -> Result<Arc<Job>> {
     let folder = tenant.uploads.create()?;
-    start(app, tenant, Job::new(corpus.to_owned(), method, Vec::new(), Vec::new(), folder).await?)
+    start(app, tenant, NewJob::new(fresh_id("job")?, corpus.to_owned(), method, Vec::new(), Vec::new(), folder)).await
 }
 
 /// A job of this request, which is withdrawn with it.

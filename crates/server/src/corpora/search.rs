@@ -12,7 +12,7 @@ use store::{Corpus, Hit};
 use utoipa::ToSchema;
 
 use super::ready::prepare;
-use crate::admission::AdmittedJson;
+use crate::admitted::AdmittedJson;
 use crate::app::{App, priority, random};
 use crate::blocking::run_on_thread;
 use crate::error::{Result, ServerError};

@@ -10,8 +10,8 @@ use utoipa::ToSchema;
 
 use super::kept::{self, Record};
 use crate::error::{Result, ServerError};
-use crate::forget::{CorpusState, Forget, Gone};
 use crate::fresh::since_1970;
+use crate::lost::{CorpusState, Gone};
 
 /// Maximum bytes of a thread; a longer conversation continues in another.
 const MAX_BYTES: usize = 8 << 20;
@@ -100,20 +100,23 @@ pub(super) fn before(corpus: &Corpus, place: &Place) -> Result<Vec<memory::Turn>
     Ok(before.map(turn).collect())
 }
 
-/// Appends an answer and returns the number of its turn; `None` if texts that it may quote were removed or replaced since the
-/// corpus had this state.
+/// Appends an answer and returns the number of its turn; `None` if the thread was deleted, or texts that it may quote were removed
+/// or replaced since the corpus had this state.
 pub(super) fn append(
     corpus: &Corpus,
     place: &Place,
     question: &str,
     answer: &Value,
-    (forget, state): (&Forget, &CorpusState),
+    state: &CorpusState,
 ) -> Result<Option<usize>> {
     let _one = kept::lock(corpus)?;
-    if forget.state(&corpus.name().to_string())? != *state {
+    if CorpusState::of(corpus)? != *state {
         return Ok(None);
     }
-    let (mut thread, _): (Thread, _) = kept::read(corpus, &place.thread)?;
+    let (mut thread, _): (Thread, _) = match kept::read(corpus, &place.thread) {
+        Err(ServerError::NotFound(_)) => return Ok(None),
+        read => read?,
+    };
     thread.updated = now();
     // Turns may have been removed since the place was checked.
     let asks = |turn: &usize| thread.turns.get(*turn).is_some_and(|turn| turn.question == question);

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
 use crate::error::Result;
-use crate::forget::{CorpusState, Forget};
+use crate::lost::CorpusState;
 
 /// The trace of a question.
 struct Kept {
@@ -41,10 +41,11 @@ impl Traces {
     }
 
     /// The lines of a trace as one JSON object, unless they may quote a text that another process has removed since.
-    pub(super) fn json(&self, id: &str, forget: &Forget) -> Result<Option<String>> {
+    /// `now` tells the state of a corpus.
+    pub(super) fn json(&self, id: &str, now: impl Fn(&str) -> Result<CorpusState>) -> Result<Option<String>> {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(Kept { corpus, state, lines, .. }) = kept.iter().find(|trace| trace.id == id) else { return Ok(None) };
-        if forget.state(corpus)? != *state {
+        if now(corpus)? != *state {
             return Ok(None);
         }
         let lines = String::from_utf8_lossy(lines);

@@ -14,7 +14,7 @@ use crate::tenant::CurrentTenant;
     responses((status = 200, body = serde_json::Value), (status = 404)))]
 pub(super) async fn show(Extension(tenant): CurrentTenant, Path(trace): Path<String>) -> Result<impl IntoResponse> {
     let json = run_blocking(move || {
-        let json = tenant.traces.json(&trace, &tenant.forget)?;
+        let json = tenant.traces.json(&trace, |corpus| tenant.forget.state(corpus))?;
         json.ok_or_else(|| ServerError::NotFound(format!("trace {trace}")))
     })
     .await?;

@@ -1,6 +1,7 @@
 //! The Model Context Protocol over HTTP at /mcp and over standard input and output: tools, prompts, and documents as
 //! resources.
 
+mod lines;
 mod prompts;
 mod tools;
 mod work;
@@ -21,11 +22,13 @@ use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, Stream
 use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt};
 use serde_json::Value;
 use store::DocId;
+use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::app::App;
 use crate::corpora::{document_paths, list_corpora, read_document};
 use crate::error::{Result, ServerError};
 use crate::tenant::Tenant;
+use lines::Lines;
 
 /// The MCP service.
 #[derive(Clone)]
@@ -45,10 +48,14 @@ pub(crate) fn over_http(app: &App) -> StreamableHttpService<Mcp, LocalSessionMan
     StreamableHttpService::new(move || Ok(Mcp { app: Arc::clone(&app) }), Arc::default(), config)
 }
 
-/// Serves standard input and output until the input ends.
-pub(crate) async fn over_stdio(app: &App) -> Result<()> {
+/// Serves a client, whose messages are lines, until the input ends.
+pub(crate) async fn over_lines<R, W>(app: &App, read: R, write: W) -> Result<()>
+where
+    R: AsyncRead + Unpin + Send + 'static,
+    W: AsyncWrite + Unpin + Send + 'static,
+{
     let failed = |error: &dyn std::fmt::Display| ServerError::Worker(format!("MCP: {error}"));
-    let service = match (Mcp { app: Arc::clone(app) }).serve(rmcp::transport::stdio()).await {
+    let service = match (Mcp { app: Arc::clone(app) }).serve(Lines::new(read, write)).await {
         // The client disconnected before its first message.
         Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
         begun => begun.map_err(|error| failed(&error))?,

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
 use super::options::Options;
-use crate::admission::AdmittedJson;
+use crate::admitted::AdmittedJson;
 use crate::app::App;
 use crate::error::{Result, ServerError};
 use crate::openai::params::OneOrMany;

@@ -13,7 +13,7 @@ use super::keep::{Asked, Asking};
 use super::messages::{OllamaMessage, prompt, refuse_images};
 use super::options::{Options, Wishes, call};
 use super::reply::{Dialect, Times, reply_to};
-use crate::admission::AdmittedJson;
+use crate::admitted::AdmittedJson;
 use crate::app::App;
 use crate::error::{Result, ServerError};
 use crate::openai::params::refuse_if;

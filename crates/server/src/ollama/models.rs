@@ -15,7 +15,7 @@ use crate::blocking::run_blocking;
 use crate::body::Body;
 use crate::error::{Result, ServerError};
 use crate::loading::{Presence, Resident};
-use crate::openai::{loadable, names};
+use crate::offered::{loadable, names};
 use crate::pulling::{Preset, Shelf, ShelfModel, find_named};
 use crate::recall::{self, CorpusModel};
 use crate::served::LATEST;

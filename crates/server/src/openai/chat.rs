@@ -19,7 +19,7 @@ use super::params::{GenerationParams, OneOrMany, OutputLength, RawParams, check_
 use super::thinking::{self, Effort};
 use super::tools::{self, Tool, ToolCall, ToolChoice};
 use super::{logprobs, usage, usage_of_all};
-use crate::admission::AdmittedJson;
+use crate::admitted::AdmittedJson;
 use crate::app::{App, fresh_id, since_1970};
 use crate::error::{Result, ServerError};
 use crate::ollama::with_preset;
@@ -83,8 +83,13 @@ pub(super) struct StreamOptions {
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 enum ResponseFormat {
     Text,
-    JsonObject,
-    JsonSchema { json_schema: JsonSchema },
+    /// `schema` is as of llama.cpp.
+    JsonObject {
+        schema: Option<Value>,
+    },
+    JsonSchema {
+        json_schema: JsonSchema,
+    },
 }
 
 #[derive(Debug, Deserialize, ToSchema)]
@@ -177,7 +182,9 @@ impl Chat {
         }
         let output_format = match request.response_format {
             None | Some(ResponseFormat::Text) => OutputFormat::Text,
-            Some(ResponseFormat::JsonObject) => OutputFormat::Json(json!({ "type": "object" })),
+            Some(ResponseFormat::JsonObject { schema }) => {
+                OutputFormat::Json(schema.unwrap_or_else(|| json!({ "type": "object" })))
+            }
             Some(ResponseFormat::JsonSchema { json_schema }) => OutputFormat::Json(json_schema.schema),
         };
         let parallel = request.parallel_tool_calls.unwrap_or(true);

@@ -15,7 +15,7 @@ use utoipa::ToSchema;
 use super::chat::{StreamOptions, closing_reason};
 use super::params::{GenerationParams, OneOrMany, RawParams, check_top};
 use super::{logprobs, usage};
-use crate::admission::AdmittedJson;
+use crate::admitted::AdmittedJson;
 use crate::app::{App, fresh_id, since_1970};
 use crate::error::{Result, ServerError};
 use crate::ollama::with_preset;

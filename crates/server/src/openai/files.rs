@@ -1,6 +1,5 @@
 //! /v1/files: files that a holder has uploaded, for vector stores and batches, and those that batches have written.
 
-use std::fs;
 use std::sync::Arc;
 
 use axum::body::Bytes;
@@ -134,7 +133,7 @@ async fn retrieve(Extension(tenant): CurrentTenant, Path(id): Path<String>) -> R
 #[utoipa::path(get, path = "/v1/files/{file_id}/content", tag = "OpenAI", params(("file_id" = String, Path)),
     responses((status = 200, body = Vec<u8>, content_type = "application/octet-stream"), (status = 404)))]
 async fn content(Extension(tenant): CurrentTenant, Path(id): Path<String>) -> Result<Response> {
-    let bytes = with(&tenant, move |files| Ok(fs::read(files.find(&id)?.1)?)).await?;
+    let bytes = with(&tenant, move |files| files.content(&id)).await?;
     // A browser that is given the address must not run what a client has uploaded.
     let heads = [(header::CONTENT_TYPE, "application/octet-stream"), (header::X_CONTENT_TYPE_OPTIONS, "nosniff")];
     Ok((heads, Bytes::from(bytes)).into_response())
@@ -144,10 +143,54 @@ async fn content(Extension(tenant): CurrentTenant, Path(id): Path<String>) -> Re
 #[utoipa::path(delete, path = "/v1/files/{file_id}", tag = "OpenAI", params(("file_id" = String, Path)),
     responses((status = 200, body = Value), (status = 404), (status = 409, description = "A vector store is in use")))]
 async fn delete(Extension(tenant): CurrentTenant, Path(id): Path<String>) -> Result<Json<Value>> {
+    // Otherwise a vector store could get the file between the two steps.
+    let one = Arc::clone(&tenant.attaching).lock_owned().await;
     let wanted = id.clone();
     with(&tenant, move |files| files.read(&wanted)).await?;
     detach_everywhere(&tenant, &id).await?;
     let deleted = json!({ "id": id, "object": "file", "deleted": true });
-    with(&tenant, move |files| files.delete(&id)).await?;
+    with(&tenant, move |files| {
+        let _one = one;
+        files.delete(&id)
+    })
+    .await?;
     Ok(Json(deleted))
+}
+
+#[cfg(test)]
+mod tests {
+    use calls::{Scripted, ScriptedEmbedder};
+    use tokio::runtime::Builder;
+
+    use super::*;
+    use crate::app::Shared;
+
+    #[test]
+    fn a_file_that_is_being_added_to_a_vector_store_is_deleted_after_that() {
+        let data = tempfile::tempdir().expect("the system has a folder for temporary files");
+        let runtime = Builder::new_current_thread().enable_all().max_blocking_threads(1).build().expect("a runtime");
+        runtime.block_on(async {
+            let app = Shared::new(Arc::new(Scripted::new(100)), Arc::new(ScriptedEmbedder), Config::new(data.path()));
+            let tenant = app.tenants.anonymous();
+            let content = data.path().join("content");
+            std::fs::write(&content, "The wall broke.").expect("it can be written");
+            let id = tenant.files.keep("wall.txt".to_owned(), "user_data", content).expect("it is kept").id;
+            let adding = Arc::clone(&tenant.attaching).lock_owned().await;
+            let mut deleting = Box::pin(delete(Extension(Arc::clone(&tenant)), Path(id.clone())));
+            // The only thread for blocking work takes turns: a deletion that did not wait would end meanwhile.
+            let turns = async {
+                for _ in 0..16 {
+                    run_blocking(|| Ok(())).await.expect("it runs");
+                }
+            };
+            tokio::select! {
+                biased;
+                _ = &mut deleting => panic!("it is being added"),
+                () = turns => {}
+            }
+            drop(adding);
+            assert!(deleting.await.is_ok());
+            assert!(matches!(tenant.files.read(&id), Err(ServerError::NotFound(_))));
+        });
+    }
 }

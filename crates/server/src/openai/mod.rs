@@ -10,6 +10,7 @@ mod embeddings;
 mod files;
 mod logprobs;
 mod messages;
+mod metadata;
 mod models;
 mod paging;
 pub(crate) mod params;
@@ -26,7 +27,6 @@ pub(crate) use batches::resume as resume_batches;
 pub(crate) use chat::closing_reason;
 pub(crate) use embeddings::{MAX_TEXTS, at_most, shorten};
 pub(crate) use logprobs::entries as logprob_entries;
-pub(crate) use models::{loadable, names};
 
 use axum::middleware;
 use calls::Usage;

@@ -65,11 +65,11 @@ impl OneOrMany {
     }
 }
 
-/// Maximum stop strings where the API sets no limit: the engine looks for each of them in every piece of a reply.
-const MAX_STOPS_ELSEWHERE: usize = 64;
+/// Maximum stop strings: the engine looks for each of them in every piece of a reply. OpenAI allows 4, and clients such as
+/// Continue send other servers more.
+const MAX_STOPS: usize = 64;
 
 /// OpenAI's limits.
-const MAX_STOPS: usize = 4;
 const MAX_CHOICES: usize = 128;
 const PENALTY: RangeInclusive<f32> = -2.0..=2.0;
 const BIAS: RangeInclusive<f32> = -100.0..=100.0;
@@ -90,15 +90,11 @@ impl RawParams {
             (self.repetition_penalty, "repetition_penalty"),
         )?;
         let logit_bias = biases(self.logit_bias.unwrap_or_default())?;
-        let stop = match self.stop.map(OneOrMany::into_vec) {
-            Some(stop) if stop.len() > MAX_STOPS || stop.iter().any(String::is_empty) => {
-                return Err(ServerError::invalid(
-                    format!("`stop` takes up to {MAX_STOPS} strings, none empty"),
-                    "stop",
-                ));
-            }
-            stop => stop.unwrap_or(self.usual_stop),
-        };
+        let stop = self.stop.map_or(self.usual_stop, OneOrMany::into_vec);
+        check_stops(stop.len(), "stop")?;
+        if stop.iter().any(String::is_empty) {
+            return Err(ServerError::invalid("strings of `stop` must not be empty", "stop"));
+        }
         let n = self.n.unwrap_or(1);
         if !(1..=MAX_CHOICES).contains(&n) {
             return Err(ServerError::invalid(format!("`n` must be 1 to {MAX_CHOICES}"), "n"));
@@ -216,12 +212,12 @@ pub(crate) fn check_top(top: Option<usize>, most: usize, param: &str) -> Result<
     Err(ServerError::invalid(format!("`{param}` must be 0 to {most}"), param))
 }
 
-/// Checks the number of stop strings of an API that sets no limit.
+/// Checks the number of stop strings.
 pub(crate) fn check_stops(stops: usize, param: &str) -> Result<()> {
-    if stops <= MAX_STOPS_ELSEWHERE {
+    if stops <= MAX_STOPS {
         return Ok(());
     }
-    let message = format!("`{param}` has {stops} strings; at most {MAX_STOPS_ELSEWHERE} are allowed");
+    let message = format!("`{param}` has {stops} strings; at most {MAX_STOPS} are allowed");
     Err(ServerError::invalid(message, param))
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::blocking::run_blocking;
 use crate::error::Result;
-use crate::forget::CorpusState;
+use crate::lost::CorpusState;
 use crate::tenant::Tenant;
 
 /// What a reply may quote. It is an extension of the response, which a batch reads.

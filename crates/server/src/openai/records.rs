@@ -28,7 +28,7 @@ const MAX_BYTES: u64 = 256 << 20;
 const MAX_AGE: Duration = Duration::from_hours(30 * 24);
 
 /// The file that a change of a record locks.
-const LOCK: &str = "changes.lock";
+pub(super) const LOCK: &str = "changes.lock";
 
 /// The records of one kind and holder.
 pub(crate) struct Records<T> {

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use super::embeddings::batches;
-use crate::admission::AdmittedJson;
+use crate::admitted::AdmittedJson;
 use crate::app::App;
 use crate::blocking::run_blocking;
 use crate::error::{Result, ServerError};
@@ -26,6 +26,7 @@ pub(super) struct RerankRequest {
     model: String,
     query: String,
     documents: Vec<RerankDocument>,
+    /// At least 1; all by default.
     top_n: Option<usize>,
     #[serde(default)]
     return_documents: bool,
@@ -61,6 +62,9 @@ pub(super) async fn rerank(
     }
     if request.query.is_empty() {
         return Err(ServerError::invalid("the query is empty", "query"));
+    }
+    if request.top_n == Some(0) {
+        return Err(ServerError::invalid("`top_n` must be at least 1", "top_n"));
     }
     let (query, texts) =
         (app.with_token_counts(vec![request.query]).await?, app.with_token_counts(documents.clone()).await?);

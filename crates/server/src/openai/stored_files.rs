@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use store::private;
 
-use super::records::{Record, Records};
+use super::records::{Record, Records, unknown};
 use crate::error::{Result, ServerError};
 use crate::fresh::{fresh_id, since_1970};
 
@@ -48,9 +48,18 @@ impl Files {
         Ok((self.read(id)?, self.path(id, "content")?))
     }
 
+    /// The content of a file.
+    pub fn content(&self, id: &str) -> Result<Vec<u8>> {
+        match fs::read(self.find(id)?.1) {
+            // It was deleted after its record was read.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Err(unknown::<StoredFile>(id)),
+            read => Ok(read?),
+        }
+    }
+
     /// Keeps a file whose content is at this place, which is moved.
     pub fn keep(&self, name: String, purpose: &str, content: PathBuf) -> Result<StoredFile> {
-        let _one = self.lock();
+        let _one = self.lock()?;
         let _alone = self.alone()?;
         if purpose != WRITTEN && self.all()?.len() >= MAX_FILES {
             let message = format!("at most {MAX_FILES} files are kept: delete some");
@@ -92,7 +101,7 @@ impl Files {
     }
 
     pub fn delete(&self, id: &str) -> Result<()> {
-        let _one = self.lock();
+        let _one = self.lock()?;
         let content = self.path(id, "content")?;
         // A content without its record is deleted when a server starts; a record without its content could not be read.
         self.remove(id)?;
@@ -108,10 +117,10 @@ impl Files {
     /// # Errors
     /// If the files cannot be listed or deleted.
     pub fn sweep(&self) -> Result<()> {
-        let _one = self.lock();
         if self.files()?.is_empty() {
             return Ok(());
         }
+        let _one = self.lock()?;
         let _alone = self.alone()?;
         for (path, ..) in self.files()? {
             let is_left = match path.extension().and_then(OsStr::to_str) {
@@ -150,6 +159,7 @@ impl StoredFile {
 
 #[cfg(test)]
 mod tests {
+    use super::super::records::LOCK;
     use super::*;
 
     #[test]
@@ -170,5 +180,21 @@ mod tests {
         let refused = files.keep("b.txt".into(), "user_data", content()).expect_err("there are too many");
         assert!(refused.to_string().contains("at most 10000 files"), "{refused}");
         assert_eq!(files.keep_written("batch_output.jsonl".into(), content()).expect("it is kept").bytes, 4);
+    }
+
+    #[test]
+    fn files_are_not_changed_without_their_lock() {
+        let folder = tempfile::tempdir().expect("the system has a folder for temporary files");
+        let files = Files::new(folder.path().join("files"));
+        let content = folder.path().join("content");
+        fs::write(&content, "Yes.").expect("it can be written");
+        let kept = files.keep("a.txt".into(), "user_data", content.clone()).expect("it is kept");
+        let lock = files.folder().join(LOCK);
+        fs::remove_file(&lock).expect("it is there");
+        fs::create_dir(lock).expect("a folder can be made");
+        fs::write(&content, "No.").expect("it can be written");
+        assert!(files.keep("b.txt".into(), "user_data", content).is_err() && files.delete(&kept.id).is_err());
+        assert_eq!(files.content(&kept.id).expect("it is there"), b"Yes.");
+        assert_eq!(files.all().expect("they can be listed").len(), 1);
     }
 }

@@ -130,7 +130,8 @@ pub(super) fn made(id: &str, name: &str, arguments: &str, param: &str) -> Result
     Ok(MadeCall { id: id.to_owned(), name: name.to_owned(), arguments: arguments.to_owned() })
 }
 
-const MAX_NAME_BYTES: usize = 64;
+/// Anthropic's limit; OpenAI's is 64.
+const MAX_NAME_BYTES: usize = 128;
 
 impl ToolChoice {
     /// True if the reply must call a tool.
@@ -202,7 +203,7 @@ pub(super) fn check_name(name: &str) -> Result<()> {
     if is_name {
         return Ok(());
     }
-    let message = format!("`{name}` cannot name a tool: use 1 to 64 of a-z, A-Z, 0-9, `_` and `-`");
+    let message = format!("`{name}` cannot name a tool: use 1 to {MAX_NAME_BYTES} of a-z, A-Z, 0-9, `_` and `-`");
     Err(ServerError::invalid(message, "tools"))
 }
 

@@ -7,7 +7,7 @@ use calls::Agent;
 use crate::app::App;
 use crate::blocking::run_blocking;
 use crate::error::{Result, ServerError};
-use crate::openai::loadable;
+use crate::offered::loadable;
 use crate::served::{LATEST, matches_name};
 use crate::tenant::Tenant;
 

@@ -13,9 +13,8 @@ use store::{DocId, private};
 use tempfile::TempDir;
 use tokio::sync::watch;
 
-use crate::blocking::run_blocking;
 use crate::error::{Result, ServerError};
-use crate::fresh::{fresh_id, since_1970};
+use crate::fresh::since_1970;
 use crate::uploads::JOURNAL;
 
 /// A file to ingest.
@@ -70,6 +69,8 @@ pub(crate) struct Job {
     pub(super) interruptions: AtomicU32,
     /// True if the previous server did not shut down cleanly.
     pub(super) interrupted: bool,
+    /// True if the end of this server cancelled it, not a client before.
+    pub(super) stopped: AtomicBool,
     /// True if it was deleted: its files are removed when it has ended.
     pub(super) deleted: AtomicBool,
 }
@@ -128,40 +129,30 @@ pub(in crate::corpora) struct FailedFile {
     pub reason: String,
 }
 
-impl Job {
-    /// A new job that has not started; its journal is written.
-    pub(in crate::corpora) async fn new(
-        corpus: String,
-        method: &'static dyn Method,
-        files: Vec<Upload>,
-        refused: Vec<FailedFile>,
-        folder: TempDir,
-    ) -> Result<Job> {
-        Job::with_id(fresh_id("job")?, corpus, method, files, refused, folder).await
-    }
+/// A job that has not started. It was never accepted: its files and its journal are deleted when it is dropped.
+pub(in crate::corpora) struct NewJob {
+    pub(super) job: Job,
+    pub(super) folder: TempDir,
+}
 
-    /// The same with an id that was made before.
-    pub(in crate::corpora) async fn with_id(
+impl NewJob {
+    /// A job with this id, whose files are in the folder.
+    pub fn new(
         id: String,
         corpus: String,
         method: &'static dyn Method,
         files: Vec<Upload>,
         refused: Vec<FailedFile>,
         folder: TempDir,
-    ) -> Result<Job> {
+    ) -> NewJob {
         let begun = since_1970().as_millis() as u64;
         let (error, cancelled, interruptions) = (None, false, 0);
         let journal = Journal { id, corpus, method, files, refused, begun, error, cancelled, interruptions };
-        run_blocking(move || {
-            let job = Job::of(journal, folder.path().to_owned());
-            job.write(None, false)?;
-            // From here on the job owns the folder.
-            drop(folder.keep());
-            Ok(job)
-        })
-        .await
+        NewJob { job: Job::of(journal, folder.path().to_owned()), folder }
     }
+}
 
+impl Job {
     /// A job that is not running.
     pub(super) fn of(journal: Journal, folder: PathBuf) -> Job {
         let Journal { id, corpus, method, files, refused, begun, error, cancelled, interruptions } = journal;
@@ -180,6 +171,7 @@ impl Job {
             begun,
             interruptions: AtomicU32::new(interruptions),
             interrupted,
+            stopped: AtomicBool::new(false),
             deleted: AtomicBool::new(false),
         }
     }

@@ -1,6 +1,7 @@
 //! The jobs of a tenant.
 
 use std::fs;
+use std::mem::replace;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -143,10 +144,6 @@ impl Jobs {
         }
     }
 
-    pub(super) fn is_stopped(&self) -> bool {
-        self.lock().stopped
-    }
-
     /// Jobs interrupted by the end of a previous server.
     pub(super) fn interrupted(&self) -> Vec<Arc<Job>> {
         self.lock().jobs.iter().filter(|job| job.interrupted).cloned().collect()
@@ -158,7 +155,10 @@ impl Jobs {
         known.stopped = true;
         // Waiting jobs first: they would start when running ones end.
         known.jobs.iter().rev().for_each(|job| {
-            job.cancelled.send_replace(true);
+            job.cancelled.send_if_modified(|cancelled| {
+                job.stopped.store(!*cancelled, Ordering::Relaxed);
+                !replace(cancelled, true)
+            });
         });
     }
 
@@ -173,4 +173,27 @@ impl Jobs {
 
 fn unknown(id: &str) -> ServerError {
     ServerError::NotFound(format!("job {id}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::job::NewJob;
+    use super::*;
+
+    #[test]
+    fn a_job_that_a_client_cancelled_is_not_interrupted_by_the_end_of_the_server() {
+        let jobs = Jobs::default();
+        let [cancelled, running] = ["job-1", "job-2"].map(|id| {
+            let folder = tempfile::tempdir().expect("the system has a folder for temporary files");
+            let method = "rag".parse().expect("a method");
+            let NewJob { job, folder } =
+                NewJob::new(id.to_owned(), "pell".to_owned(), method, Vec::new(), Vec::new(), folder);
+            let job = Arc::new(job);
+            jobs.admit(&job).expect("it may start");
+            (job, folder)
+        });
+        cancelled.0.stop();
+        jobs.stop();
+        assert_eq!([cancelled, running].map(|(job, _)| job.stopped.load(Ordering::Relaxed)), [false, true]);
+    }
 }

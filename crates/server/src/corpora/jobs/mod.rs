@@ -8,7 +8,7 @@ mod routes;
 mod run;
 
 pub(crate) use job::{CancelOnDrop, Job, Progress};
-pub(super) use job::{FailedFile, Upload};
+pub(super) use job::{FailedFile, NewJob, Upload};
 pub(super) use routes::routes;
 pub(crate) use run::resume_interrupted;
-pub(super) use run::start;
+pub(super) use run::{start, start_now};

@@ -8,7 +8,7 @@ use memory::{Progress, Session, Settings, Trace};
 use sources::{Opened, ReadOptions};
 use store::{Change, Document, Writer};
 
-use super::job::{Added, FailedFile, Job, Status, StepProgress, Upload};
+use super::job::{Added, FailedFile, Job, NewJob, Status, StepProgress, Upload};
 use crate::app::App;
 use crate::blocking::{run_blocking, run_on_thread};
 use crate::corpora::settings::default_settings;
@@ -40,13 +40,33 @@ pub(crate) fn resume_interrupted(app: &App, tenant: &Arc<Tenant>) {
     }
 }
 
-/// Starts a new job.
+/// Starts a new job. If the caller drops this future, it is not started.
 ///
 /// # Errors
-/// As [`spawn`]; the job is deleted then.
-pub(in crate::corpora) fn start(app: &App, tenant: &Arc<Tenant>, job: Job) -> Result<Arc<Job>> {
+/// If its journal cannot be written, and as [`spawn`]; nothing is left of the job then.
+pub(in crate::corpora) async fn start(app: &App, tenant: &Arc<Tenant>, new: NewJob) -> Result<Arc<Job>> {
+    let written = run_blocking(move || {
+        new.job.write(None, false)?;
+        Ok(new)
+    });
+    keep(app, tenant, written.await?)
+}
+
+/// The same on a thread for blocking work.
+///
+/// # Errors
+/// As [`start`].
+pub(in crate::corpora) fn start_now(app: &App, tenant: &Arc<Tenant>, new: NewJob) -> Result<Arc<Job>> {
+    new.job.write(None, false)?;
+    keep(app, tenant, new)
+}
+
+/// Starts a job whose journal is written.
+fn keep(app: &App, tenant: &Arc<Tenant>, NewJob { job, folder }: NewJob) -> Result<Arc<Job>> {
     let job = Arc::new(job);
-    spawn(app, tenant, &job).inspect_err(|_| job.clear())?;
+    spawn(app, tenant, &job)?;
+    // From here on the job owns the folder.
+    drop(folder.keep());
     Ok(job)
 }
 
@@ -80,7 +100,7 @@ pub(super) fn spawn(app: &App, tenant: &Arc<Tenant>, job: &Arc<Job>) -> Result<(
             Err(error) => (Status::Failed, Some(error.to_string())),
         };
         // A job interrupted by shutdown is resumed by the next server.
-        let stopped = tenant.jobs.is_stopped();
+        let stopped = job.stopped.load(Ordering::Relaxed);
         let by_client = status == Status::Cancelled && !stopped;
         if stopped {
             // After a clean shutdown the job did not crash the server.
@@ -203,5 +223,42 @@ fn change_label(change: Change) -> &'static str {
         Change::Replaced => "replaced",
         Change::Recut => "cut anew",
         Change::Unchanged => "unchanged",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use calls::{Scripted, ScriptedEmbedder};
+    use futures_util::poll;
+    use tokio::runtime::Builder;
+
+    use super::*;
+    use crate::app::Shared;
+    use crate::config::Config;
+
+    #[test]
+    fn a_job_whose_client_disconnects_before_its_start_leaves_no_journal() {
+        let data = tempfile::tempdir().expect("the system has a folder for temporary files");
+        let runtime = Builder::new_current_thread().enable_all().max_blocking_threads(1).build().expect("a runtime");
+        runtime.block_on(async {
+            let app = Shared::new(Arc::new(Scripted::new(100)), Arc::new(ScriptedEmbedder), Config::new(data.path()));
+            let tenant = app.tenants.anonymous();
+            let folder = tenant.uploads.create().expect("there is room");
+            let place = folder.path().to_owned();
+            let (id, method) = ("job-1".to_owned(), "rag".parse().expect("a method"));
+            let new = NewJob::new(id, "pell".to_owned(), method, Vec::new(), Vec::new(), folder);
+            // The only thread for blocking work waits, so the journal is written after the client has disconnected.
+            let (disconnect, disconnected) = mpsc::channel::<()>();
+            let waiting = tokio::task::spawn_blocking(move || disconnected.recv().is_err());
+            let mut started = Box::pin(start(&app, &tenant, new));
+            assert!(poll!(started.as_mut()).is_pending());
+            drop(started);
+            drop(disconnect);
+            assert!(waiting.await.expect("it ends"));
+            run_blocking(|| Ok(())).await.expect("what was sent before it has ended");
+            assert!(!place.exists() && tenant.jobs.all().is_empty());
+        });
     }
 }

@@ -12,7 +12,7 @@ use super::super::stored_files::Files;
 use super::kept::Batches;
 use super::lines::{self, FAILURES, REPLIES};
 use crate::error::Result;
-use crate::forget::Gone;
+use crate::lost::Gone;
 
 /// Replaces the replies that may quote a corpus, or, if documents are given, one of these: newer ones, and those that cite
 /// it.

@@ -1,16 +1,14 @@
 //! /v1/batches: the requests of a file, answered in the background with the lowest priority; a batch resumes after the
 //! server was restarted.
 
-mod forgetting;
+pub(crate) mod forgetting;
 pub(crate) mod kept;
 mod lines;
 mod run;
 
-pub(crate) use forgetting::forget;
 pub(crate) use run::resume;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use axum::extract::{self, State};
 use axum::{Extension, Json};
@@ -20,6 +18,7 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use super::metadata::Metadata;
 use super::paging::{Part, listed};
 use super::params::refuse_if;
 use crate::app::{App, fresh_id, since_1970};
@@ -46,7 +45,7 @@ struct NewBatch {
     endpoint: String,
     /// Shown only: a batch has no deadline.
     completion_window: Option<String>,
-    metadata: Option<BTreeMap<String, String>>,
+    metadata: Option<Metadata>,
     output_expires_after: Option<Value>,
 }
 
@@ -64,12 +63,12 @@ async fn create(
     }
     let (id, created) = (fresh_id("batch")?, since_1970().as_secs());
     let mut batch = Batch {
-        id: id.clone(),
+        id,
         created,
         endpoint: new.endpoint,
         input: new.input_file_id.clone(),
         window: new.completion_window.unwrap_or_else(|| "24h".to_owned()),
-        metadata: new.metadata.unwrap_or_default(),
+        metadata: new.metadata.unwrap_or_default().0,
         status: Status::Validating,
         times: BTreeMap::new(),
         counts: Counts::default(),
@@ -79,19 +78,22 @@ async fn create(
     };
     batch.set(Status::Validating);
     let shown = batch.to_json();
-    let owner = Arc::clone(&tenant);
     run_blocking(move || {
-        let input = owner.files.read(&new.input_file_id);
+        let input = tenant.files.read(&new.input_file_id);
         if !input.is_ok_and(|file| file.purpose == "batch") {
             let message = format!("{} is not a file with the purpose `batch`", new.input_file_id);
             return Err(ServerError::invalid(message, "input_file_id"));
         }
-        let _one = owner.batches.records.lock()?;
-        owner.batches.trim()?;
-        owner.batches.records.write(&batch)
+        {
+            let _one = tenant.batches.records.lock()?;
+            tenant.batches.trim()?;
+            tenant.batches.records.write(&batch)?;
+        }
+        // In one step: a client that disconnects does not leave a batch that never starts.
+        run::start(&app, &tenant, batch.id);
+        Ok(())
     })
     .await?;
-    run::start(&app, &tenant, id);
     Ok(Json(shown))
 }
 
@@ -126,4 +128,49 @@ async fn cancel(Extension(tenant): CurrentTenant, extract::Path(id): extract::Pa
         })?
     });
     Ok(Json(batch.await?.to_json()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    use calls::{Scripted, ScriptedEmbedder};
+    use futures_util::poll;
+    use serde_json::json;
+    use tokio::runtime::Builder;
+
+    use super::*;
+    use crate::app::Shared;
+    use crate::config::Config;
+
+    #[test]
+    fn a_batch_whose_client_disconnects_is_run() {
+        let data = tempfile::tempdir().expect("the system has a folder for temporary files");
+        let runtime = Builder::new_current_thread().enable_all().max_blocking_threads(1).build().expect("a runtime");
+        runtime.block_on(async {
+            let app = Shared::new(Arc::new(Scripted::new(100)), Arc::new(ScriptedEmbedder), Config::new(data.path()));
+            let tenant = app.tenants.anonymous();
+            let content = data.path().join("content");
+            std::fs::write(&content, "{}").expect("it can be written");
+            let input = tenant.files.keep("a.jsonl".to_owned(), "batch", content).expect("it is kept").id;
+            let new = json!({ "input_file_id": input, "endpoint": "/v1/embeddings" });
+            let new: NewBatch = serde_json::from_value(new).expect("a batch");
+            // The only thread for blocking work waits, so the batch is kept after the client has disconnected.
+            let (disconnect, disconnected) = mpsc::channel::<()>();
+            let waiting = tokio::task::spawn_blocking(move || disconnected.recv().is_err());
+            let mut created = Box::pin(create(State(Arc::clone(&app)), Extension(Arc::clone(&tenant)), Body(new)));
+            assert!(poll!(created.as_mut()).is_pending());
+            drop((created, disconnect));
+            assert!(waiting.await.expect("it ends"));
+            let ended = async {
+                while !with(&tenant, |batches| batches.records.all()).await?.iter().any(|batch| batch.status.is_end()) {
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                }
+                Ok::<(), ServerError>(())
+            };
+            tokio::time::timeout(Duration::from_mins(1), ended).await.expect("it ends").expect("it can be read");
+        });
+    }
 }

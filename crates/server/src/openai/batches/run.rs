@@ -72,12 +72,8 @@ pub(super) fn start(app: &App, tenant: &Arc<Tenant>, id: String) {
                 Err(error) => break error,
             }
         };
-        let failed = with(&tenant, move |batches| {
-            batches.change(&id, |batch| {
-                batch.failure = Some(error.to_string());
-                batch.set(Status::Failed);
-            })
-        });
+        let owner = Arc::clone(&tenant);
+        let failed = run_blocking(move || end(&owner, &id, Some(error.to_string())));
         if let Err(error) = failed.await {
             tracing::error!(%error, "cannot keep the end of a batch");
         }
@@ -158,7 +154,7 @@ async fn run(app: &App, tenant: &Arc<Tenant>, id: &str) -> Result<()> {
         return Ok(());
     }
     let (owner, name) = (Arc::clone(tenant), id.to_owned());
-    run_blocking(move || end(&owner, &name)).await
+    run_blocking(move || end(&owner, &name, None)).await
 }
 
 fn is_stopping(app: &App) -> bool {
@@ -170,7 +166,7 @@ fn is_stopping(app: &App) -> bool {
 fn begin(tenant: &Tenant, id: &str, max_line_bytes: usize) -> Result<Option<(String, Vec<Line>)>> {
     let batches = &tenant.batches;
     let batch = batches.records.read(id)?;
-    let input = fs::read(tenant.files.find(&batch.input)?.1)?;
+    let input = tenant.files.content(&batch.input)?;
     let unusable = |reason| ServerError::invalid(reason, "input_file_id");
     let mut left = lines::read(&input, &batch.endpoint, max_line_bytes).map_err(unusable)?;
     let total = left.len();
@@ -202,7 +198,7 @@ struct Reply {
 /// What the server says to a request.
 enum Answer {
     Outcome(Outcome),
-    /// It had no room.
+    /// It was refused for the moment.
     Later {
         pause_seconds: u64,
     },
@@ -227,13 +223,20 @@ async fn answer(app: &App, service: &TowerToHyperService<Router>, endpoint: &str
     if is_stopping(app) && !status.is_success() {
         return Ok(Answer::Stopping);
     }
-    if status == StatusCode::TOO_MANY_REQUESTS {
-        return Ok(Answer::Later { pause_seconds: pause_seconds(response.headers()) });
-    }
+    let pause_seconds = pause_seconds(response.headers());
     let unusable = |error: axum::Error| ServerError::Worker(error.to_string());
     let bytes = to_bytes(response.into_body(), usize::MAX).await.map_err(unusable)?;
     let body = serde_json::from_slice(&bytes).unwrap_or_else(|_| String::from_utf8_lossy(&bytes).into());
+    if is_temporary(&body) {
+        return Ok(Answer::Later { pause_seconds });
+    }
     Ok(Answer::Outcome(Ok(Reply { status, body, quoted })))
+}
+
+/// Whether a refused request may be answered when it is sent again.
+fn is_temporary(body: &Value) -> bool {
+    let code = body["error"]["code"].as_str();
+    matches!(code, Some("overloaded" | "rate_limit_exceeded" | "database" | "conversation_locked"))
 }
 
 /// The seconds after which a refused request may be sent again.
@@ -275,14 +278,12 @@ fn record(tenant: &Tenant, id: &str, line: &Line, outcome: Outcome) -> Result<bo
     })?
 }
 
-/// Moves the replies to the files of the holder.
-fn end(tenant: &Tenant, id: &str) -> Result<()> {
-    let was_cancelled = tenant.batches.change(id, |batch| {
-        let was_cancelled = batch.status == Status::Cancelling;
-        if !was_cancelled {
+/// Ends a batch, which has failed if there is a reason: moves the replies to the files of the holder.
+fn end(tenant: &Tenant, id: &str, failure: Option<String>) -> Result<()> {
+    tenant.batches.change(id, |batch| {
+        if failure.is_none() && batch.status == Status::InProgress {
             batch.set(Status::Finalizing);
         }
-        was_cancelled
     })?;
     let (output, errors) = {
         let _one = tenant.batches.records.lock()?;
@@ -290,7 +291,16 @@ fn end(tenant: &Tenant, id: &str) -> Result<()> {
     };
     tenant.batches.change(id, |batch| {
         (batch.output, batch.errors) = (output.or(batch.output.take()), errors.or(batch.errors.take()));
-        batch.set(if was_cancelled { Status::Cancelled } else { Status::Completed });
+        match (batch.status, failure) {
+            // A client cancelled it before its turn.
+            (Status::Cancelled, _) => {}
+            (Status::Cancelling, _) => batch.set(Status::Cancelled),
+            (_, None) => batch.set(Status::Completed),
+            (_, failure) => {
+                batch.failure = failure;
+                batch.set(Status::Failed);
+            }
+        }
     })
 }
 
@@ -328,9 +338,29 @@ fn keep(tenant: &Tenant, id: &str, extension: &str) -> Result<Option<String>> {
 
 #[cfg(test)]
 mod tests {
-    use axum::http::{HeaderMap, HeaderValue, header};
+    use std::io;
 
-    use super::pause_seconds;
+    use axum::http::{HeaderMap, HeaderValue, header};
+    use calls::CallError;
+
+    use super::{is_temporary, pause_seconds};
+    use crate::error::ServerError;
+
+    #[test]
+    fn a_request_that_was_refused_for_the_moment_is_sent_again() {
+        let thread = ServerError::Thread(io::Error::from(io::ErrorKind::WouldBlock));
+        for (error, temporary) in [
+            (ServerError::Busy { running: 1 }, true),
+            (thread, true),
+            (ServerError::RateLimited { pause_seconds: 1 }, true),
+            (ServerError::ConversationLocked("conv-1".into()), true),
+            (ServerError::Call(CallError::Closed), false),
+            (ServerError::NoThreads, false),
+            (ServerError::UnknownModel("none".into()), false),
+        ] {
+            assert_eq!(is_temporary(&error.body()), temporary, "{error}");
+        }
+    }
 
     #[test]
     fn a_refused_request_is_sent_again_after_the_pause_that_is_asked_for() {

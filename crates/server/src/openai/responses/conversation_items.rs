@@ -30,7 +30,8 @@ fn find(conversation: &Conversation, id: &str) -> Result<usize> {
 /// Add items to a conversation.
 #[utoipa::path(post, path = "/v1/conversations/{conversation_id}/items", tag = "OpenAI",
     params(("conversation_id" = String, Path)), request_body = NewItems,
-    responses((status = 200, body = Value), (status = 404)))]
+    responses((status = 200, body = Value), (status = 404),
+        (status = 409, description = "A response to the conversation is being made, or this server keeps none")))]
 pub(super) async fn create(
     State(app): State<App>,
     Extension(tenant): CurrentTenant,
@@ -40,6 +41,7 @@ pub(super) async fn create(
 ) -> Result<Json<Value>> {
     let items = read_items(new.items, &warnings)?;
     let added = items.clone();
+    let _held = tenant.responses.hold(id.clone())?;
     change(&app, &tenant, id, move |conversation| conversation.extend(items)).await?;
     let id = |item: Option<&Value>| item.map(|item| item["id"].clone());
     Ok(Json(json!({ "object": "list", "first_id": id(added.first()), "last_id": id(added.last()), "has_more": false,

@@ -1,6 +1,5 @@
 //! /v1/conversations: items that responses continue and add to, kept as stored responses are.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::extract::{Path, State};
@@ -9,6 +8,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
+use super::super::metadata::Metadata;
 use super::super::quoted::states_of;
 use super::super::records::Records;
 use super::conversation::Conversation;
@@ -17,7 +17,7 @@ use crate::app::{App, fresh_id, since_1970};
 use crate::blocking::run_blocking;
 use crate::body::Body;
 use crate::error::{Result, ServerError};
-use crate::forget::CorpusState;
+use crate::lost::CorpusState;
 use crate::tenant::{CurrentTenant, Tenant};
 use crate::warnings::Warnings;
 
@@ -136,7 +136,7 @@ pub(super) async fn append(
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct NewConversation {
-    metadata: Option<BTreeMap<String, String>>,
+    metadata: Option<Metadata>,
     /// At most 20.
     items: Option<Vec<Value>>,
 }
@@ -145,7 +145,7 @@ pub(super) struct NewConversation {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ConversationUpdate {
-    metadata: BTreeMap<String, String>,
+    metadata: Metadata,
 }
 
 /// Begin a conversation.
@@ -159,7 +159,7 @@ pub(super) async fn create(
 ) -> Result<Json<Value>> {
     let items = read_items(new.items.unwrap_or_default(), &warnings)?;
     let (id, created) = (fresh_id("conv")?, since_1970().as_secs());
-    let metadata = new.metadata.unwrap_or_default();
+    let Metadata(metadata) = new.metadata.unwrap_or_default();
     let conversation = Conversation { id, created, updated: created, metadata, corpora: Vec::new(), items };
     let shown = conversation.to_json();
     with(&app, &tenant, move |conversations| {
@@ -193,7 +193,7 @@ pub(super) async fn update(
     Body(update): Body<ConversationUpdate>,
 ) -> Result<Json<Value>> {
     let changed = change(&app, &tenant, id, move |conversation| {
-        conversation.metadata = update.metadata;
+        conversation.metadata = update.metadata.0;
         Ok(conversation.to_json())
     });
     Ok(Json(changed.await?))

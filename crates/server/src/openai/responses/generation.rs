@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 
 use super::super::params::OutputLength;
 use super::super::thinking;
-use super::kept::Record;
+use super::kept::{Held, Record};
 use super::output::{Output, lock, usage};
 use super::request::{Asked, Source};
 use super::{conversations, corpus, stored};
 use crate::app::App;
 use crate::error::{Result, ServerError};
-use crate::forget::CorpusState;
+use crate::lost::CorpusState;
 use crate::stream::Sink;
 use crate::tenant::Tenant;
 use crate::warnings::Warnings;
@@ -32,7 +32,7 @@ pub(super) struct Generation {
 
 /// The conversation that a response is part of, and the corpora that it may quote.
 pub(super) struct Continued {
-    pub id: String,
+    pub held: Held,
     pub corpora: Vec<String>,
 }
 
@@ -51,7 +51,9 @@ impl Generation {
 
     /// The finished response, which is kept if the request stores it. One that cannot be written has `store: false` and a
     /// warning, unless the request asks for its storage.
-    pub async fn run(&self, app: &App, tenant: &Arc<Tenant>) -> Result<Value> {
+    pub async fn run(&mut self, app: &App, tenant: &Arc<Tenant>) -> Result<Value> {
+        // It is released when this ends, before the client is told.
+        let continued = self.continued.take();
         let mut response = match &self.asked.source {
             Source::Model { call, length, thinking_tokens } => {
                 app.with_deadline(self.of_model(call, *length, *thinking_tokens, app)).await?
@@ -60,10 +62,10 @@ impl Generation {
                 .await
                 .map(|usage| self.finished(true, usage))?,
         };
-        if let Some(Continued { id, corpora }) = &self.continued {
+        if let Some(Continued { held, corpora }) = continued {
             let output = response["output"].as_array().into_iter().flatten();
             let items = self.asked.input.iter().chain(output).cloned().collect();
-            conversations::append(app, tenant, id.clone(), items, corpora.clone(), self.states.clone()).await?;
+            conversations::append(app, tenant, held.id.clone(), items, corpora, self.states.clone()).await?;
         }
         if let Some(record) = &self.record {
             match stored::put(tenant, record.with_response(response.clone()), self.states.clone()).await {
@@ -79,7 +81,7 @@ impl Generation {
     }
 
     /// Sends the events of the response.
-    pub async fn stream(&self, app: &App, tenant: &Arc<Tenant>) -> Result<()> {
+    pub async fn stream(&mut self, app: &App, tenant: &Arc<Tenant>) -> Result<()> {
         match self.run(app, tenant).await {
             Ok(response) => {
                 let is_complete = response["status"] == "completed";

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use tokio::task::AbortHandle;
 use super::super::records::{self, Records};
 use super::conversation::Conversation;
 use crate::error::{Result, ServerError};
-use crate::forget::Gone;
+use crate::lost::Gone;
 
 /// Maximum responses that one continues.
 const MAX_CHAIN: usize = 256;
@@ -75,6 +75,20 @@ pub(crate) struct Responses {
     /// Those in the background.
     active: Mutex<HashMap<String, AbortHandle>>,
     pub(super) conversations: Records<Conversation>,
+    /// The ids of conversations that are continued now.
+    held: Mutex<HashSet<String>>,
+}
+
+/// A conversation while a response or a client adds to it. Others may not, so that what is added knows all items before it.
+pub(super) struct Held {
+    pub id: String,
+    responses: Arc<Responses>,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.responses.held().remove(&self.id);
+    }
 }
 
 impl Responses {
@@ -84,7 +98,23 @@ impl Responses {
             records: Records::new(folder.join("responses")),
             active: Mutex::default(),
             conversations: Records::new(folder.join("conversations")),
+            held: Mutex::default(),
         }
+    }
+
+    /// Holds a conversation.
+    ///
+    /// # Errors
+    /// [`ServerError::ConversationLocked`] while it is held.
+    pub(super) fn hold(self: &Arc<Self>, id: String) -> Result<Held> {
+        if !self.held().insert(id.clone()) {
+            return Err(ServerError::ConversationLocked(id));
+        }
+        Ok(Held { id, responses: Arc::clone(self) })
+    }
+
+    fn held(&self) -> MutexGuard<'_, HashSet<String>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Continues the work of a response in the background.

@@ -23,7 +23,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::quoted::Quoted;
-use crate::admission::AdmittedJson;
+use crate::admitted::AdmittedJson;
 use crate::app::App;
 use crate::error::Result;
 use crate::recall::{Address, find, quick};
@@ -49,6 +49,7 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 #[utoipa::path(post, path = "/v1/responses", tag = "OpenAI", request_body = ResponseRequest,
     responses((status = 200, body = Value, description = "A response, or its events as server-sent events"),
         (status = 400, description = "Refused; a prompt that does not fit is reported with both numbers"),
+        (status = 409, description = "Another response to the conversation is being made"),
         (status = 429, description = "Too many requests at once")))]
 async fn respond_to(
     State(app): State<App>,
@@ -60,10 +61,11 @@ async fn respond_to(
     let (streams, in_background) = (request.stream.unwrap_or(false), request.background.unwrap_or(false));
     let stores = request.stores(&app);
     let previous = request.previous_response_id.clone();
-    let conversation = request.conversation()?;
-    let (earlier, mut corpora) = match (&previous, conversation.clone()) {
+    let held = request.conversation()?.map(|id| tenant.responses.hold(id)).transpose()?;
+    let (earlier, mut corpora) = match (&previous, &held) {
         (Some(id), _) => stored::chain(&tenant, id.clone()).await?,
-        (None, Some(id)) => {
+        (None, Some(held)) => {
+            let id = held.id.clone();
             let read = conversations::with(&app, &tenant, move |conversations| conversations.read(&id)).await?;
             (read.items, read.corpora)
         }
@@ -79,7 +81,7 @@ async fn respond_to(
     let quoted = Quoted::before(&tenant, corpora.clone()).await?;
     let states = quoted.states.clone();
     let asked = request.read((models, address), search, &earlier, (&app, &tenant), &warnings)?;
-    let continued = conversation.map(|id| Continued { id, corpora: corpora.clone() });
+    let continued = held.map(|held| Continued { held, corpora: corpora.clone() });
     let record = stores.then(|| asked.record(previous, corpora));
     let generation = move |sink| Generation::new(asked, record, continued, states, warnings, sink);
     if in_background {

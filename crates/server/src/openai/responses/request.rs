@@ -5,6 +5,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
+use super::super::metadata::Metadata;
 use super::super::params::{GenerationParams, OutputLength, RawParams, refuse_if};
 use super::super::thinking::{self, Effort};
 use super::consultation::Consultation;
@@ -51,7 +52,7 @@ pub(super) struct ResponseRequest {
     /// Only `disabled`: input is never truncated.
     truncation: Option<String>,
     include: Option<Vec<String>>,
-    metadata: Option<Value>,
+    metadata: Option<Metadata>,
     /// Whether the response can be retrieved and continued; true by default, but in a batch.
     pub store: Option<bool>,
     /// Whether the sources of an answer from a corpus follow its text; true by default.
@@ -203,7 +204,7 @@ impl ResponseRequest {
         };
         let fields = json!({
             "background": background, "instructions": self.instructions, "max_output_tokens": params.max_output_tokens,
-            "metadata": self.metadata.unwrap_or_else(|| json!({})), "parallel_tool_calls": parallel,
+            "metadata": self.metadata.unwrap_or_default().0, "parallel_tool_calls": parallel,
             "previous_response_id": self.previous_response_id, "temperature": decimal(params.sampling.temperature),
             "top_p": decimal(params.sampling.top_p), "text": { "format": format }, "tool_choice": choice,
             "tools": definitions, "truncation": "disabled", "store": stores,

@@ -13,8 +13,8 @@ use super::kept::{Record, Responses};
 use crate::blocking::run_blocking;
 use crate::body::Params;
 use crate::error::Result;
-use crate::forget::CorpusState;
 use crate::fresh::since_1970;
+use crate::lost::CorpusState;
 use crate::tenant::{CurrentTenant, Tenant};
 
 /// Runs a task on the responses of a tenant.
@@ -29,17 +29,19 @@ async fn with<T: Send + 'static>(
 /// Keeps a response, unless it, or a text that it may quote, was deleted since its corpora had these states.
 pub(super) async fn put(tenant: &Arc<Tenant>, record: Record, states: Vec<CorpusState>) -> Result<()> {
     let tenant = Arc::clone(tenant);
+    run_blocking(move || put_now(&tenant, record, &states)).await
+}
+
+/// The same on a thread for blocking work.
+pub(super) fn put_now(tenant: &Tenant, record: Record, states: &[CorpusState]) -> Result<()> {
     let record = Record { answered: Some(since_1970().as_secs()), ..record };
-    run_blocking(move || {
-        let responses = &tenant.responses;
-        let _one = responses.records.lock()?;
-        let was_stopped = record.ends_background() && !responses.active().contains_key(&record.id);
-        if was_stopped || states_of(&tenant, &record.corpora)? != states {
-            return Ok(());
-        }
-        responses.write(&record)
-    })
-    .await
+    let responses = &tenant.responses;
+    let _one = responses.records.lock()?;
+    let was_stopped = record.ends_background() && !responses.active().contains_key(&record.id);
+    if was_stopped || states_of(tenant, &record.corpora)? != states {
+        return Ok(());
+    }
+    responses.write(&record)
 }
 
 /// The items before a request that continues a response, and the corpora that they may quote.

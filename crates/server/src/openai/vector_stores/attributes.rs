@@ -2,46 +2,26 @@
 
 use serde_json::{Map, Value};
 
+use super::super::metadata::check;
 use crate::error::{Result, ServerError};
-
-/// OpenAI's limits.
-const MAX_KEYS: usize = 16;
-const MAX_KEY_CHARS: usize = 64;
-const MAX_VALUE_CHARS: usize = 512;
 
 /// Checks attributes; `null` are none.
 ///
 /// # Errors
 /// [`ServerError::Invalid`] with both numbers of a limit.
 pub(super) fn checked(attributes: Value) -> Result<Value> {
-    let refused = |message: String| Err(ServerError::invalid(message, "attributes"));
+    let refused = |message: String| ServerError::invalid(message, "attributes");
     let attributes = match attributes {
         Value::Null => Map::new(),
         Value::Object(attributes) => attributes,
-        _ => return refused("`attributes` must be an object".to_owned()),
+        _ => return Err(refused("`attributes` must be an object".to_owned())),
     };
-    let keys = attributes.len();
-    if keys > MAX_KEYS {
-        return refused(format!("`attributes` has {keys} keys; at most {MAX_KEYS} are allowed"));
+    check("attributes", attributes.iter().map(|(key, value)| (key, value.as_str()))).map_err(refused)?;
+    let is_allowed = |value: &Value| value.is_string() || value.is_number() || value.is_boolean();
+    match attributes.iter().find(|(_, value)| !is_allowed(value)) {
+        Some((key, _)) => Err(refused(format!("the attribute `{key}` must be a string, a number or a boolean"))),
+        None => Ok(attributes.into()),
     }
-    for (key, value) in &attributes {
-        let chars = key.chars().count();
-        if chars > MAX_KEY_CHARS {
-            return refused(format!(
-                "a key of `attributes` has {chars} characters; at most {MAX_KEY_CHARS} are allowed"
-            ));
-        }
-        if !(value.is_string() || value.is_number() || value.is_boolean()) {
-            return refused(format!("the attribute `{key}` must be a string, a number or a boolean"));
-        }
-        let chars = value.as_str().map_or(0, |text| text.chars().count());
-        if chars > MAX_VALUE_CHARS {
-            return refused(format!(
-                "the attribute `{key}` has {chars} characters; at most {MAX_VALUE_CHARS} are allowed"
-            ));
-        }
-    }
-    Ok(attributes.into())
 }
 
 #[cfg(test)]

@@ -9,11 +9,11 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::super::paging::Part;
-use super::files::{add, chosen, part_of};
+use super::files::{chosen, part_of};
 use super::{counts, unknown};
 use crate::app::{App, fresh_id};
 use crate::body::{Body, Params};
-use crate::corpora::attached::{self, Entry, entries};
+use crate::corpora::attached::{self, Entry, attach, entries};
 use crate::error::{Result, ServerError};
 use crate::tenant::CurrentTenant;
 
@@ -89,7 +89,7 @@ async fn create(
         return Err(ServerError::invalid(message, "file_ids"));
     }
     let (files, id) = (chosen(&tenant, ids).await?, fresh_id("vsfb")?);
-    add(&app, &tenant, store.clone(), files, Some(id.clone())).await?;
+    attach(&app, &tenant, store.clone(), files, Some(id.clone())).await?;
     Ok(Json(to_json(&id, &store, &of_batch(&tenant, &store, &id).await?)))
 }
 

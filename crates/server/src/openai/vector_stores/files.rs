@@ -17,7 +17,7 @@ use super::attributes::checked;
 use super::unknown;
 use crate::app::App;
 use crate::body::{Body, Params};
-use crate::corpora::attached::{self, Entry, NewFile, Progress, attach, detach, entries, file_ids};
+use crate::corpora::attached::{self, Entry, NewFile, Progress, attach, detach, entries};
 use crate::error::{Result, ServerError};
 use crate::tenant::{CurrentTenant, Tenant};
 
@@ -64,22 +64,6 @@ pub(super) async fn chosen(tenant: &Arc<Tenant>, ids: Vec<(String, Value)>) -> R
     .await
 }
 
-/// Adds files to a store; one that it has already is refused.
-pub(super) async fn add(
-    app: &App,
-    tenant: &Arc<Tenant>,
-    store: String,
-    new: Vec<NewFile>,
-    batch: Option<String>,
-) -> Result<()> {
-    let _one = tenant.attaching.lock().await;
-    let known = file_ids(tenant, store.clone()).await?;
-    if let Some(NewFile { id, .. }) = new.iter().find(|file| known.contains(&file.id)) {
-        return Err(ServerError::invalid(format!("{id} is in the vector store {store} already"), "file_id"));
-    }
-    attach(app, tenant, store, new, batch).await
-}
-
 pub(super) fn to_json(entry: &Entry, store: &str) -> Value {
     let (status, error) = match &entry.progress {
         Progress::Running => ("in_progress", None),
@@ -116,7 +100,7 @@ async fn create(
     Body(new): Body<NewVectorStoreFile>,
 ) -> Result<Json<Value>> {
     let files = chosen(&tenant, vec![(new.file_id.clone(), new.attributes.unwrap_or_default())]).await?;
-    add(&app, &tenant, store.clone(), files, None).await?;
+    attach(&app, &tenant, store.clone(), files, None).await?;
     shown(&tenant, store, &new.file_id).await
 }
 

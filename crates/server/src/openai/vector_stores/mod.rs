@@ -21,12 +21,13 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use super::metadata::Metadata;
 use super::paging::{Part, listed};
 use super::params::refuse_if;
 use crate::app::{App, fresh_id, since_1970};
 use crate::blocking::run_blocking;
 use crate::body::{Body, Params};
-use crate::corpora::attached::{Entry, Progress, entries_of};
+use crate::corpora::attached::{Entry, Progress, attach, entries_of};
 use crate::corpora::remove_corpus;
 use crate::error::{Result, ServerError};
 use crate::tenant::{CurrentTenant, Tenant};
@@ -48,7 +49,7 @@ struct NewVectorStore {
     description: Option<String>,
     /// Files to add at once.
     file_ids: Option<Vec<String>>,
-    metadata: Option<BTreeMap<String, String>>,
+    metadata: Option<Metadata>,
     expires_after: Option<Value>,
 }
 
@@ -57,7 +58,7 @@ struct NewVectorStore {
 #[serde(deny_unknown_fields)]
 struct VectorStoreUpdate {
     name: Option<String>,
-    metadata: Option<BTreeMap<String, String>>,
+    metadata: Option<Metadata>,
     expires_after: Option<Value>,
 }
 
@@ -150,7 +151,7 @@ async fn create(
     let about = About {
         created: since_1970().as_secs(),
         description: new.description,
-        metadata: new.metadata.unwrap_or_default(),
+        metadata: new.metadata.unwrap_or_default().0,
     };
     let name = run_blocking(move || {
         let writer = match new.name.filter(|name| !name.trim().is_empty()) {
@@ -161,8 +162,14 @@ async fn create(
         Ok(writer.name().to_string())
     })
     .await?;
-    if !chosen.is_empty() {
-        files::add(&app, &tenant, name.clone(), chosen, None).await?;
+    if !chosen.is_empty()
+        && let Err(refused) = attach(&app, &tenant, name.clone(), chosen, None).await
+    {
+        // The client would make another one.
+        if let Err(error) = remove_corpus(&tenant, name).await {
+            tracing::warn!(%error, "cannot remove a vector store whose files were not added");
+        }
+        return Err(refused);
     }
     show(&tenant, name).await
 }
@@ -201,7 +208,7 @@ async fn update(
         if let Some(name) = update.name {
             owner.corpora.set_title(&corpus, &name)?;
         }
-        if let Some(metadata) = update.metadata {
+        if let Some(Metadata(metadata)) = update.metadata {
             let open = owner.open(&corpus)?;
             let about = About::of(&open, &entries_of(&owner, &open)?)?;
             About { metadata, ..about }.write(&open)?;

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use super::super::params::refuse_if;
-use crate::admission::AdmittedJson;
+use crate::admitted::AdmittedJson;
 use crate::app::App;
 use crate::corpora::attached::files_by_document;
 use crate::corpora::{SearchRequest, search_pages};
@@ -89,8 +89,8 @@ pub(super) async fn search(
         Query::One(query) => vec![query],
         Query::Some(queries) => queries,
     };
-    if queries.len() > MAX_QUERIES {
-        return Err(ServerError::invalid(format!("`query` has at most {MAX_QUERIES} texts"), "query"));
+    if !(1..=MAX_QUERIES).contains(&queries.len()) {
+        return Err(ServerError::invalid(format!("`query` has 1 to {MAX_QUERIES} texts"), "query"));
     }
     let least = request.ranking_options.and_then(|ranking| ranking.score_threshold);
     let mut all: Vec<Value> = Vec::new();
