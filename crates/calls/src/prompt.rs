@@ -121,6 +121,8 @@ pub struct Prompt {
     tools: Vec<Tool>,
     /// Variables of the chat template.
     variables: Map<String, Value>,
+    /// The beginning of the reply, which is given; empty if the reply begins by itself.
+    reply_start: String,
 }
 
 impl Prompt {
@@ -198,6 +200,33 @@ impl Prompt {
         Prompt { variables, ..self }
     }
 
+    /// Whether the reply can continue the last turn: it is the assistant's and has nothing but text.
+    pub fn can_be_continued(&self) -> bool {
+        self.last_turn_of_text().is_some()
+    }
+
+    /// The same prompt whose reply continues the text of the last turn, which is not part of the reply. The reply is
+    /// free text without a thought. A prompt that cannot be continued stays as it is.
+    #[must_use]
+    pub fn continued(mut self) -> Self {
+        if let Some(start) = self.last_turn_of_text() {
+            self.reply_start = self.segments.drain(start..).map(|segment| segment.text).collect();
+        }
+        self
+    }
+
+    /// The text that the reply continues.
+    pub fn reply_start(&self) -> &str {
+        &self.reply_start
+    }
+
+    /// The first segment of the last turn, if that is the assistant's and has nothing but text.
+    fn last_turn_of_text(&self) -> Option<usize> {
+        let start = self.segments.iter().rposition(|segment| segment.turn.is_some())?;
+        let first = &self.segments[start];
+        (first.role == Role::Assistant && first.turn == Some(Turn::default())).then_some(start)
+    }
+
     fn push(mut self, role: Role, stability: Stability, text: impl Into<String>) -> Self {
         let continues = self.segments.last().is_some_and(|last| last.role == role);
         let turn = (!continues).then(Turn::default);
@@ -254,6 +283,26 @@ mod tests {
         let messages = prompt.messages();
         assert_eq!(messages.len(), 2);
         assert_eq!(messages[1].content, "memo question");
+    }
+
+    #[test]
+    fn the_text_of_the_last_turn_begins_the_reply() {
+        let asked = Prompt::new().user(Stability::Volatile, "Which?");
+        let continued = asked.clone().assistant("The ").assistant("red").continued();
+        assert_eq!((continued.reply_start(), continued.messages()), ("The red", asked.messages()));
+        let call = ToolCall { id: "c1".into(), name: "look".into(), arguments: "{}".into() };
+        let calls = Turn { tool_calls: vec![call], ..Turn::default() };
+        let thinks = Turn { thought: Some("Hm.".into()), ..Turn::default() };
+        for other in [
+            asked.clone(),
+            asked.clone().turn(Role::Assistant, "The red", calls),
+            asked.turn(Role::Assistant, "The red", thinks),
+            Prompt::new(),
+            Prompt::bare("The red"),
+        ] {
+            assert!(!other.can_be_continued());
+            assert_eq!(other.clone().continued(), other);
+        }
     }
 
     #[test]

@@ -226,7 +226,8 @@ fn render(call: &Call) -> String {
     }
     let turn = |message: crate::Message| ["<", message.role.as_str(), ">\n", &message.content, "\n"].concat();
     let tools = call.prompt.tools().iter().map(|tool| tool.definition().to_string());
-    tools.chain(call.prompt.messages().into_iter().map(turn)).collect()
+    let start = call.prompt.reply_start().to_owned();
+    tools.chain(call.prompt.messages().into_iter().map(turn)).chain([start]).collect()
 }
 
 /// Splits into words and single other characters; white space belongs to no token.

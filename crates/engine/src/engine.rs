@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-use calls::{Agent, Call, CallError, Embedder, Embedding, Heads, Reply, TenantId};
+use calls::{Agent, Call, CallError, Embedder, Embedding, Heads, OutputFormat, Reply, TenantId};
 use models::ModelError;
 use scheduler::SequenceId;
 use tokio::sync::{Mutex, mpsc, oneshot};
@@ -102,6 +102,11 @@ impl Engine {
 
     pub(crate) async fn answer(&self, mut call: Call) -> Result<Reply, CallError> {
         let (model, frontend) = self.frontend(call.agent)?;
+        let is_text = call.output_format == OutputFormat::Text && call.limits.thinking_tokens == 0;
+        if !is_text && !call.prompt.reply_start().is_empty() {
+            let reason = "a reply that continues a text is free text without a thought".to_owned();
+            return Err(CallError::OutputFormat { step: call.step, reason });
+        }
         let _place = frontend.admission.acquire(call.tenant)?;
         match call.tools.take() {
             Some(tools) => self.call_tools(model, frontend, call, &tools).await,

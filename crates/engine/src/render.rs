@@ -68,6 +68,9 @@ impl ModelFrontend {
         let mut plain: Vec<Range<usize>> = contents.texts.iter().flatten().chain(&contents.thoughts).cloned().collect();
         plain.extend(tool_syntax::quoted_specials(&prompt, &text, &self.tokenizer));
         let text = if thinks { with_open_thought(text) } else { text };
+        let start = text.len()..text.len() + call.prompt.reply_start().len();
+        let text = text + call.prompt.reply_start();
+        plain.push(start);
         plain.extend(written.plain_after(text.len()));
         plain.sort_by_key(|range| range.start);
         let text = text + &written.text;

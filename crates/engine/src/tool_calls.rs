@@ -61,7 +61,8 @@ impl Steps<'_> {
             let reply = self.run(Call { stop, on_text, logprobs, ..call }).await?;
             self.written.said(&reply.text);
             let begun = reply.stopped_by.clone().filter(|stop| watches && syntax.stops().any(|marker| marker == *stop));
-            let is_first = self.written.text.trim().is_empty() || syntax.is_tag;
+            let before = [self.call.prompt.reply_start(), &self.written.text];
+            let is_first = before.iter().all(|text| text.trim().is_empty()) || syntax.is_tag;
             self.add(reply);
             let Some(begun) = begun else { return Ok(None) };
             self.written.syntax(&begun);

@@ -100,6 +100,18 @@ fn a_tool_is_called_if_it_must_be() {
 }
 
 #[test]
+fn a_reply_that_continues_a_text_may_call_tools() {
+    let engine = engine("tools-continued");
+    let call = asks(required(&["look"]), 0.0, 100);
+    let prompt = call.prompt.clone().assistant("I look.").continued();
+    let (reply, streamed) = stream(&engine, Call { prompt, ..call });
+    check(&reply, &streamed);
+    assert_eq!((reply.tool_calls.len(), reply.text.as_str()), (1, ""));
+    let begun = "<|im_start|>assistant\nI look.<tool_call>\n{\"name\": \"look\", \"arguments\":";
+    assert!(reply.rendered.ends_with(begun), "{}", reply.rendered);
+}
+
+#[test]
 fn the_model_decides_whether_it_calls_tools_and_how_many() {
     let engine = engine("tools-auto");
     let auto = |parallel| ToolUse { parallel, ..ToolUse::default() };

@@ -36,10 +36,23 @@ impl Request {
                 }
             }
             (None, format) => {
-                let messages: Vec<Value> = call.prompt.messages().iter().map(Message::for_openai).collect();
+                let mut messages: Vec<Value> = call.prompt.messages().iter().map(Message::for_openai).collect();
+                let mut variables = call.prompt.variables().clone();
+                let start = call.prompt.reply_start();
+                if !start.is_empty() {
+                    if format.is_some() || call.limits.thinking_tokens > 0 {
+                        return Err(unsupported("a form or a thought for a reply that continues a text"));
+                    }
+                    messages.push(json!({ "role": "assistant", "content": start }));
+                    // vLLM and SGLang need the first two fields; llama-server continues the last message without them,
+                    // but only if the model does not think.
+                    put("continue_final_message", true.into());
+                    put("add_generation_prompt", false.into());
+                    variables.entry("enable_thinking").or_insert(false.into());
+                }
                 put("messages", messages.into());
-                if !call.prompt.variables().is_empty() {
-                    put("chat_template_kwargs", call.prompt.variables().clone().into());
+                if !variables.is_empty() {
+                    put("chat_template_kwargs", variables.into());
                 }
                 use_tools(call, &mut put);
                 if let Some(format) = format {
@@ -124,7 +137,9 @@ pub(crate) fn rendered(call: &Call) -> String {
         format!("<{}>\n{}\n{}", message.role.as_str(), message.content, calls.collect::<String>())
     };
     let tools = call.prompt.tools().iter().map(|tool| format!("{}\n", tool.definition()));
-    tools.chain(call.prompt.messages().into_iter().map(turn)).collect()
+    let start = call.prompt.reply_start();
+    let start = (!start.is_empty()).then(|| format!("<assistant>\n{start}"));
+    tools.chain(call.prompt.messages().into_iter().map(turn)).chain(start).collect()
 }
 
 #[cfg(test)]
@@ -219,5 +234,20 @@ mod tests {
         check(Call { logprobs: Some(2), ..asked() });
         check(Call { limits: Limits { min_output_tokens: 5, ..asked().limits }, ..asked() });
         check(Call { prompt: Prompt::bare("One,"), output_format: OutputFormat::Json(json!({})), ..asked() });
+        let continued = Call { prompt: asked().prompt.assistant("Because").continued(), ..asked() };
+        check(Call { output_format: OutputFormat::Json(json!({})), ..continued.clone() });
+        check(Call { limits: Limits { thinking_tokens: 32, ..asked().limits }, ..continued });
+    }
+
+    #[test]
+    fn the_beginning_of_a_reply_is_the_last_message() {
+        let call = Call { prompt: asked().prompt.assistant("Because").continued(), ..asked() };
+        let body: Value =
+            serde_json::from_str(&Request::of(&call, "m").expect("it can be asked for").body).expect("JSON");
+        assert_eq!(body["messages"][2], json!({ "role": "assistant", "content": "Because" }));
+        let fields =
+            ["continue_final_message", "add_generation_prompt", "chat_template_kwargs"].map(|name| &body[name]);
+        assert_eq!(fields, [&json!(true), &json!(false), &json!({ "enable_thinking": false })]);
+        assert!(rendered(&call).ends_with("Why?\n<assistant>\nBecause"), "{}", rendered(&call));
     }
 }

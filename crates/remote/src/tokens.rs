@@ -41,7 +41,8 @@ pub(crate) fn of_prompt(call: &Call) -> usize {
         spans(&message.content).len() + AROUND_TURN + calls.sum::<usize>()
     };
     let tools = call.prompt.tools().iter().map(|tool| spans(&tool.definition().to_string()).len() + AROUND_TURN);
-    tools.sum::<usize>() + call.prompt.messages().iter().map(turn).sum::<usize>()
+    let start = spans(call.prompt.reply_start()).len();
+    tools.sum::<usize>() + call.prompt.messages().iter().map(turn).sum::<usize>() + start
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

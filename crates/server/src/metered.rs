@@ -43,7 +43,7 @@ impl Caller for Metered<dyn Caller> {
             if self.log_prompts {
                 let turns = call.prompt.messages();
                 let turns = turns.iter().flat_map(|turn| ["<", turn.role.as_str(), ">", &turn.content]);
-                let prompt: String = turns.collect();
+                let prompt: String = turns.chain([call.prompt.reply_start()]).collect();
                 tracing::info!(step = call.step, prompt = call.prompt.as_bare().unwrap_or(&prompt), "call");
             }
             call.on_text =

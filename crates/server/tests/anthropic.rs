@@ -200,6 +200,38 @@ fn events_come_in_the_order_that_clients_expect() {
 }
 
 #[test]
+fn a_last_message_of_the_assistant_is_continued() {
+    let continues = |content: Value, more: Value| {
+        let asked = json!({ "role": "user", "content": "Which?" });
+        let mut body = json!({ "messages": [asked, { "role": "assistant", "content": content }] });
+        more.as_object().expect("fields").iter().for_each(|(name, value)| body[name] = value.clone());
+        body
+    };
+    for content in [json!("The red"), json!([{ "type": "text", "text": "The red" }])] {
+        let more = json!({ "system": "Be brief.", "tools": [weather()] });
+        let (answer, call) = ask(says(" one."), continues(content, more));
+        assert_eq!((call.prompt.reply_start(), call.prompt.messages().len()), ("The red", 2));
+        assert_eq!(answer.json()["content"], json!([{ "type": "text", "text": " one." }]), "it is not repeated");
+    }
+    assert_eq!(ask(says("One."), continues(json!(""), json!({}))).1.prompt.reply_start(), "");
+    let host = Host::new(says("Yes."));
+    let counted = host.post("/v1/messages/count_tokens", &hello(continues(json!("The red"), json!({})))).json();
+    assert_eq!(counted["input_tokens"], 7, "<user> Which? The red");
+
+    let refused = |content: Value, more: Value, says: &str| {
+        let answer = host.post(PATH, &hello(continues(content, more)));
+        assert_eq!((answer.status, &answer.json()["error"]["type"]), (400, &json!("invalid_request_error")));
+        assert!(answer.text.contains(says), "{}", answer.text);
+    };
+    refused(json!("The "), json!({}), "must not end with white space");
+    let format = json!({ "type": "json_schema", "schema": { "type": "object" } });
+    refused(json!("{"), json!({ "output_config": { "format": format } }), "is free text");
+    refused(json!("So"), json!({ "thinking": { "type": "enabled", "budget_tokens": 40 } }), "has no thought");
+    let thought = json!([{ "type": "thinking", "thinking": "Hm.", "signature": "" }, { "type": "text", "text": "So" }]);
+    refused(thought, json!({}), "must have text only");
+}
+
+#[test]
 fn tokens_are_counted_with_tools() {
     let host = Host::new(says("Yes."));
     let count = |more: Value| {
@@ -229,7 +261,6 @@ fn errors_have_anthropics_form() {
     let refused = |more: Value, says: &str| check(&host.post(PATH, &hello(more)), 400, "invalid_request_error", says);
     refused(json!({ "max_tokens": null }), "`max_tokens` is required");
     refused(json!({ "messages": [] }), "needs messages");
-    refused(json!({ "messages": [{ "role": "assistant", "content": "So" }] }), "must not be the assistant's");
     let image = json!({ "type": "image", "source": { "type": "base64", "media_type": "image/png", "data": "" } });
     refused(
         json!({ "messages": [{ "role": "user", "content": [image] }] }),

@@ -194,6 +194,53 @@ fn unknown_fields_of_messages_and_tools_are_named_in_a_warning() {
 }
 
 #[test]
+fn a_last_message_of_the_assistant_is_continued_on_request() {
+    let messages = json!([{ "role": "user", "content": "Which?" }, { "role": "assistant", "content": "The red" }]);
+    let body = |mut more: Value| {
+        more["messages"] = messages.clone();
+        with(more)
+    };
+    let check = |more: Value, want: (&str, usize)| {
+        let caller = Arc::new(says(" one."));
+        let host = Host::with(caller.clone(), |_| {});
+        let answer = host.post("/v1/chat/completions", &body(more.clone())).json();
+        assert_eq!(answer["choices"][0]["message"]["content"], " one.", "it is not repeated");
+        let prompt = caller.seen().remove(0).prompt;
+        assert_eq!((prompt.reply_start(), prompt.messages().len()), want, "{more}");
+    };
+    for more in [
+        json!({ "continue_final_message": true }),
+        json!({ "add_generation_prompt": false }),
+        json!({ "continue_final_message": true, "add_generation_prompt": false }),
+    ] {
+        check(more, ("The red", 1));
+    }
+    for more in [
+        json!({}),
+        json!({ "continue_final_message": false }),
+        json!({ "add_generation_prompt": true }),
+        json!({ "continue_final_message": false, "add_generation_prompt": true }),
+    ] {
+        check(more, ("", 2));
+    }
+    let host = Host::new(says("{}"));
+    let refused = |body: Value, says: &str| {
+        let answer = host.post("/v1/chat/completions", &body);
+        let message = answer.refused(400, "invalid_value");
+        assert!(message.contains(says), "{message}");
+        assert_eq!(answer.json()["error"]["param"], "continue_final_message");
+    };
+    refused(with(json!({ "continue_final_message": true })), "needs a last message of the assistant");
+    refused(body(json!({ "continue_final_message": true, "add_generation_prompt": true })), "must not be equal");
+    let in_json = json!({ "response_format": { "type": "json_object" } });
+    for mut more in [in_json.clone(), json!({ "reasoning_effort": "low" })] {
+        more["continue_final_message"] = true.into();
+        refused(body(more), "is free text without a thought");
+    }
+    assert_eq!(host.post("/v1/chat/completions", &body(in_json)).status, 200);
+}
+
+#[test]
 fn unsupported_fields_are_refused() {
     let host = Host::new(says("Yes."));
     let check = |more: Value, param: &str, says: &str| {

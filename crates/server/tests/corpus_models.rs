@@ -366,6 +366,12 @@ fn anthropics_clients_get_citations_and_thoughts() {
     assert_eq!(events.last().map(|(name, _)| name.as_str()), Some("message_stop"));
     let counted = host.post("/v1/messages/count_tokens", &asks("pell", json!({}))).json();
     assert!(counted["input_tokens"].as_u64().is_some_and(|tokens| tokens > 0), "{counted}");
+    let input = json!({ "model": "pell", "input": "Did the wall break?" });
+    let counted = host.post("/v1/responses/input_tokens", &input).json();
+    assert!(counted["input_tokens"].as_u64().is_some_and(|tokens| tokens > 0), "{counted}");
+    let begun =
+        json!({ "messages": [{ "role": "user", "content": "Did it?" }, { "role": "assistant", "content": "It" }] });
+    assert!(ask(begun).text.contains("must not be the assistant's"));
     let refused = ask(json!({ "tools": [{ "name": "look" }], "tool_choice": { "type": "any" } }));
     assert_eq!((refused.status, &refused.json()["error"]["type"]), (400, &json!("invalid_request_error")));
 }
@@ -398,5 +404,9 @@ fn a_key_sees_its_own_corpora_only() {
     assert_eq!([&ann, &bob].map(|key| send("GET", &path, key, Value::Null).status), [200, 404]);
     let next = json!({ "model": "scripted", "input": "b", "previous_response_id": kept["id"] });
     assert_eq!([&ann, &bob].map(|key| send("POST", "/v1/responses", key, next.clone()).status), [200, 400]);
+    let item = json!({ "type": "item_reference", "id": kept["output"][0]["id"] });
+    let refers = json!({ "model": "scripted", "input": [item, { "role": "user", "content": "b" }] });
+    let count = |key: &String| send("POST", "/v1/responses/input_tokens", key, refers.clone()).status;
+    assert_eq!([&ann, &bob].map(count), [200, 404]);
     assert_eq!([&bob, &ann].map(|key| send("DELETE", &path, key, Value::Null).status), [404, 200]);
 }

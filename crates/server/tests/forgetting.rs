@@ -332,6 +332,21 @@ fn what_quotes_a_document_only_in_a_statement_or_an_annotation_is_forgotten() {
 }
 
 #[test]
+fn a_response_that_refers_to_an_item_with_a_quote_is_forgotten() {
+    let host = host();
+    let quoting = host.post("/v1/responses", &json!({ "model": "pell", "input": QUESTION })).json();
+    let items = quoting["output"].as_array().unwrap_or_else(|| panic!("{quoting}"));
+    let item = items.iter().find(|item| item["type"] == "message").expect("an answer");
+    let input = json!([{ "type": "item_reference", "id": item["id"] }, { "role": "user", "content": "On." }]);
+    let referring = host.post("/v1/responses", &json!({ "model": "scripted", "input": input })).json();
+    let path = format!("/v1/responses/{}", referring["id"].as_str().unwrap_or_else(|| panic!("{referring}")));
+    assert_eq!(host.get(&path).status, 200);
+    assert_eq!(delete(&host, "wall.txt").status, 204);
+    assert_eq!(host.get(&path).status, 404);
+    is_nowhere(&host, WALL);
+}
+
+#[test]
 fn what_quotes_a_document_that_an_upload_replaces_is_forgotten() {
     let host = host();
     let quoted = Quoted::by(&host);

@@ -75,6 +75,7 @@ fn good() -> Vec<(&'static str, Value)> {
                 "thinking": { "type": "enabled", "budget_tokens": 4 }, "stop_sequences": ["."], "stream": true }),
         ),
         ("/v1/messages/count_tokens", json!({ "model": "scripted", "messages": [{ "role": "user", "content": "?" }] })),
+        ("/v1/responses/input_tokens", json!({ "model": "scripted", "input": [{ "role": "user", "content": "?" }] })),
         (
             "/v1/completions",
             json!({ "model": "scripted", "prompt": ["One,"], "max_tokens": 5, "logprobs": 1, "n": 1, "stream": false }),

@@ -198,7 +198,8 @@ fn log_probabilities_are_of_the_top_level() {
     let whole = host.post("/api/generate", &body).json();
     assert_eq!((&whole["logprobs"][0], whole["logprobs"].as_array().map(Vec::len)), (&first, Some(3)));
     body["stream"] = true.into();
-    assert_eq!(lines(&host.post("/api/generate", &body).text)[1]["logprobs"][0], first);
+    let streamed = lines(&host.post("/api/generate", &body).text);
+    assert_eq!((&streamed[0]["logprobs"], streamed[1].get("logprobs")), (&whole["logprobs"], None), "with their text");
     body["logprobs"] = false.into();
     host.post("/api/generate", &body).refused_plainly(400);
 }
@@ -247,6 +248,20 @@ fn tools_are_called_and_their_results_read() {
         results,
         [("call-1".to_owned(), Some("hear".to_owned())), ("call-0".to_owned(), Some("look".to_owned()))]
     );
+}
+
+#[test]
+fn parameters_of_several_types_are_read_as_the_python_client_writes_them() {
+    let caller = Arc::new(script());
+    let host = Host::with(caller.clone(), |_| {});
+    let properties = json!({ "at": { "type": "integer, string", "description": "" }, "how": { "type": "string" } });
+    let parameters = json!({ "type": "object", "required": ["at"], "properties": properties });
+    let tool = json!({ "type": "function", "function": { "name": "look", "parameters": parameters } });
+    let message = json!({ "role": "user", "content": "Look." });
+    let body = json!({ "model": "scripted", "messages": [message], "tools": [tool], "stream": false });
+    assert_eq!(host.post("/api/chat", &body).status, 200);
+    let read = caller.seen()[0].prompt.tools()[0].schema()["properties"].take();
+    assert_eq!((&read["at"]["type"], &read["how"]["type"]), (&json!(["integer", "string"]), &json!("string")));
 }
 
 #[test]

@@ -44,6 +44,32 @@ fn a_response_is_continued_with_its_items() {
 }
 
 #[test]
+fn a_reference_is_the_item_of_a_kept_response() {
+    let caller = Arc::new(script());
+    let host = Host::with(caller.clone(), |_| {});
+    let asked = json!([{ "role": "user", "content": "Count.", "id": "mine" }]);
+    let first = create(&host, json!({ "input": asked })).json();
+    let answer = &first["output"][0]["id"];
+    // The type of a reference may be left out.
+    let references = |more: Value| json!([{ "type": "item_reference", "id": "mine" }, { "id": answer }, more]);
+    let on = json!({ "role": "user", "content": "On." });
+    let second = create(&host, json!({ "input": references(on.clone()) })).json();
+    // A response has the items that its input names, and outlives the response that they are from.
+    assert_eq!(host.delete(&path(&first)).status, 200);
+    let items = host.get(&format!("{}/input_items?order=asc", path(&second))).json()["data"].take();
+    assert_eq!((&items[0]["content"], &items[1]), (&json!("Count."), &first["output"][0]));
+    create(&host, json!({ "input": references(on) }));
+    for call in caller.seen().into_iter().skip(1) {
+        let turns: Vec<(Role, String)> =
+            call.prompt.messages().into_iter().map(|message| (message.role, message.content)).collect();
+        let want = [(Role::User, "Count."), (Role::Assistant, "One."), (Role::User, "On.")];
+        assert_eq!(turns, want.map(|(role, text)| (role, text.to_owned())));
+    }
+    let unknown = create(&host, json!({ "input": [{ "type": "item_reference", "id": "msg_none" }] }));
+    assert_eq!(unknown.refused(404, "not_found"), "there is no item msg_none in a kept response");
+}
+
+#[test]
 fn a_response_is_shown_and_deleted() {
     let host = Host::new(script());
     let items = json!([{ "role": "user", "content": "One?" }, { "role": "user", "content": "Two?", "id": "mine" }]);

@@ -182,9 +182,18 @@ impl MessagesRequest {
         matches!(self.thinking, Some(Thinking::Enabled { .. } | Thinking::Adaptive {}))
     }
 
-    /// The prompt alone.
+    /// The prompt of a question to a corpus, alone.
     pub fn prompt(self) -> Result<Prompt> {
+        if self.ends_with_assistant() {
+            let message = "the last message must not be the assistant's: a corpus answers questions of the user";
+            return Err(ServerError::invalid(message, "messages"));
+        }
         prompt(self.system, self.messages)
+    }
+
+    /// Whether the reply continues the last message.
+    fn ends_with_assistant(&self) -> bool {
+        matches!(self.messages.last(), Some(Message { role: MessageRole::Assistant, .. }))
     }
 
     /// A question to a corpus, which calls no tools. What would give the answer another form is refused.
@@ -206,6 +215,7 @@ impl MessagesRequest {
 
     /// Validates the request.
     pub fn read(self, app: &App, tenant: TenantId) -> Result<Asked> {
+        let continues = self.ends_with_assistant();
         let stop = self.stop_sequences.unwrap_or_default();
         if stop.iter().any(String::is_empty) {
             return Err(ServerError::invalid("stop sequences must not be empty", "stop_sequences"));
@@ -230,7 +240,9 @@ impl MessagesRequest {
         let params = RawParams { temperature, top_p, top_k, ..RawParams::default() };
         let params = with_preset(app, params, &output_format)?.read()?;
         let (sampling, stop) = (params.sampling, if stop.is_empty() { params.stop } else { stop });
-        let prompt = prompt(self.system, self.messages)?.or_system(&app.preset.system).with_tools(offered);
+        let prompt = prompt(self.system, self.messages)?;
+        let prompt = if continues { continued(prompt, &output_format, thinking_tokens)? } else { prompt };
+        let prompt = prompt.or_system(&app.preset.system).with_tools(offered);
         let call = served.call("messages", prompt, 1);
         let mut call = Call { tenant, output_format, tools, sampling, stop, priority: Priority::Interactive, ..call };
         call.limits.thinking_tokens = thinking_tokens;
@@ -269,13 +281,8 @@ fn tool_use(definitions: Option<Vec<Definition>>, choice: Option<ToolChoice>) ->
 }
 
 fn prompt(system: Option<Content>, messages: Vec<Message>) -> Result<Prompt> {
-    match messages.last() {
-        None => return Err(ServerError::invalid("a conversation needs messages", "messages")),
-        Some(Message { role: MessageRole::Assistant, .. }) => {
-            let message = "the last message must not be the assistant's: continuing one is not supported";
-            return Err(ServerError::invalid(message, "messages"));
-        }
-        Some(_) => {}
+    if messages.is_empty() {
+        return Err(ServerError::invalid("a conversation needs messages", "messages"));
     }
     let mut prompt = Prompt::new();
     let system = match system {
@@ -304,6 +311,32 @@ fn prompt(system: Option<Content>, messages: Vec<Message>) -> Result<Prompt> {
                 prompt.turn(Role::System, texts.join("\n\n"), Turn::default())
             }
         };
+    }
+    Ok(prompt)
+}
+
+/// The prompt whose reply continues its last message, the assistant's. White space at the end of that message is
+/// refused as by Anthropic: models write it as part of the next word.
+fn continued(prompt: Prompt, output_format: &OutputFormat, thinking_tokens: usize) -> Result<Prompt> {
+    let refused = |message: &str, param: &str| Err(ServerError::invalid(message, param));
+    if !prompt.can_be_continued() {
+        return refused("the last message, the assistant's, is continued and must have text only", "messages");
+    }
+    let prompt = prompt.continued();
+    if prompt.reply_start().is_empty() {
+        return Ok(prompt);
+    }
+    if prompt.reply_start().ends_with(char::is_whitespace) {
+        return refused("the last message, the assistant's, must not end with white space", "messages");
+    }
+    if thinking_tokens > 0 {
+        let message = "a reply that continues the last message has no thought: omit that message or `thinking`";
+        return refused(message, "thinking");
+    }
+    if *output_format != OutputFormat::Text {
+        let message =
+            "a reply that continues the last message is free text: omit that message or `output_config.format`";
+        return refused(message, "output_config.format");
     }
     Ok(prompt)
 }

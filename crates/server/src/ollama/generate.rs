@@ -13,6 +13,7 @@ use super::keep::{Asked, Asking};
 use super::messages::{OllamaMessage, prompt, refuse_images};
 use super::options::{Options, Wishes, call};
 use super::reply::{Dialect, Times, reply_to};
+use super::tools::with_lists_of_types;
 use crate::admitted::AdmittedJson;
 use crate::app::App;
 use crate::error::{Result, ServerError};
@@ -123,7 +124,7 @@ pub(super) async fn chat(
         return corpus::reply(app, tenant, chat, permit, &warnings).await;
     }
     let served = app.served(&request.model)?;
-    let (offered, tools) = tools::read(request.tools, None, true, &warnings)?;
+    let (offered, tools) = tools::read(request.tools.map(with_lists_of_types), None, true, &warnings)?;
     let prompt = prompt(request.messages, offered, &name, &warnings)?.or_system(&app.preset.system);
     let call = Call { tenant: tenant.id, ..call(&served, prompt, tools, wishes, &warnings, &app).await? };
     reply_to(app, permit, call, served.name, Dialect::Chat, streams, times).await

@@ -13,6 +13,7 @@ mod messages;
 mod models;
 mod options;
 mod reply;
+mod tools;
 
 use axum::Json;
 use axum::extract::Request;

@@ -1,5 +1,6 @@
 //! Replies of chat and generate, as objects and as lines.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
@@ -56,6 +57,15 @@ impl Dialect {
         }
     }
 
+    /// A piece of the text, with the log-probabilities of its tokens if they are asked for.
+    fn piece(self, model: &str, text: &str, tokens: &[TokenLogprob]) -> Value {
+        let mut object = self.object(model, text);
+        if !tokens.is_empty() {
+            object["logprobs"] = logprob_entries(tokens).into();
+        }
+        object
+    }
+
     /// A piece of a thought.
     pub fn thought(self, model: &str, text: &str) -> Value {
         let mut object = self.object(model, "");
@@ -97,10 +107,7 @@ impl Dialect {
 
     /// The final object of a stream, with token counts and times.
     pub fn end(self, model: &str, reply: &Finished<'_>, times: &Times) -> Value {
-        let mut object = self.object(model, "");
-        if !reply.logprobs.is_empty() {
-            object["logprobs"] = logprob_entries(reply.logprobs).into();
-        }
+        let mut object = self.piece(model, "", reply.logprobs);
         object["done"] = true.into();
         object["done_reason"] = closing_reason(reply.finish).into();
         let (total, reading) = times.nanoseconds();
@@ -198,12 +205,15 @@ pub(super) async fn reply_to(
     respond(Framing::Lines, |sink: Sink| async move {
         let _permit = permit;
         let (out, name) = (sink.clone(), model.clone());
+        let sent_logprobs = Arc::new(AtomicUsize::new(0));
+        let counter = Arc::clone(&sent_logprobs);
         let on_text = OnText::pieces(move |piece| match piece {
             Piece::Thought(text) => out.json(&dialect.thought(&name, text)),
-            Piece::Text("", _) | Piece::ToolCall(_) | Piece::Arguments(_) => {}
-            Piece::Text(text, _) => {
+            Piece::Text("", []) | Piece::ToolCall(_) | Piece::Arguments(_) => {}
+            Piece::Text(text, tokens) => {
                 noting.note_first();
-                out.json(&dialect.object(&name, text));
+                counter.fetch_add(tokens.len(), Ordering::Relaxed);
+                out.json(&dialect.piece(&name, text, tokens));
             }
         });
         let call = Call { on_text: Some(on_text), ..call };
@@ -211,7 +221,8 @@ pub(super) async fn reply_to(
         for (number, call) in reply.tool_calls.chunks(1).enumerate() {
             sink.json(&dialect.tool_calls(&model, call, number));
         }
-        sink.json(&dialect.end(&model, &Finished::from(&reply), &times));
+        let logprobs = reply.logprobs.get(sent_logprobs.load(Ordering::Relaxed)..).unwrap_or_default();
+        sink.json(&dialect.end(&model, &Finished { logprobs, ..Finished::from(&reply) }, &times));
         Ok(())
     })
     .await

@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use tokio::sync::OnceCell;
 use utoipa::ToSchema;
 
-use super::messages::{ChatMessage, prompt};
+use super::messages::{ChatMessage, continued, prompt};
 use super::params::{GenerationParams, OneOrMany, OutputLength, RawParams, check_top};
 use super::thinking::{self, Effort};
 use super::tools::{self, Tool, ToolCall, ToolChoice};
@@ -29,8 +29,8 @@ use crate::stream::{Framing, Sink, respond};
 use crate::tenant::{CurrentTenant, Tenant};
 use crate::warnings::Warnings;
 
-/// A request for a chat completion. `top_k`, `min_p`, `repetition_penalty`, `chat_template_kwargs` and `footnotes` are
-/// extensions.
+/// A request for a chat completion. `top_k`, `min_p`, `repetition_penalty`, `chat_template_kwargs`,
+/// `continue_final_message`, `add_generation_prompt` and `footnotes` are extensions.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[allow(dead_code, reason = "fields that have no effect on the output are accepted")]
@@ -47,6 +47,10 @@ pub(super) struct ChatRequest {
     reasoning_effort: Option<Effort>,
     /// Variables of the chat template; `enable_thinking` decides whether the model thinks.
     chat_template_kwargs: Option<Map<String, Value>>,
+    /// Whether the reply continues the last message, which is a text of the assistant.
+    continue_final_message: Option<bool>,
+    /// The opposite of `continue_final_message`.
+    add_generation_prompt: Option<bool>,
     logprobs: Option<bool>,
     top_logprobs: Option<usize>,
     max_completion_tokens: Option<usize>,
@@ -212,7 +216,9 @@ impl Chat {
             let message = "`stop` ends free text only; omit it or `response_format`";
             return Err(ServerError::invalid(message, "stop"));
         }
-        let prompt = prompt(&request.messages, offered, warnings)?;
+        let is_free_text = output_format == OutputFormat::Text && thinking_tokens == 0;
+        let wishes = (request.continue_final_message, request.add_generation_prompt);
+        let prompt = continued(prompt(&request.messages, offered, warnings)?, wishes, is_free_text)?;
         Ok(Chat {
             id: fresh_id("chatcmpl")?,
             created: since_1970().as_secs(),

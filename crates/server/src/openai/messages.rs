@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use super::tools::ToolCall;
-use crate::error::Result;
+use crate::error::{Result, ServerError};
 use crate::warnings::Warnings;
 
 /// One message. Participants' names and additional fields of OpenAI's own responses are accepted and ignored; other
@@ -137,6 +137,35 @@ pub(super) fn prompt(messages: &[ChatMessage], tools: Vec<Tool>, warnings: &Warn
         };
     }
     Ok(prompt)
+}
+
+/// The prompt, whose reply continues the last message if the request says so by vLLM's `continue_final_message` or
+/// `add_generation_prompt`. By default the reply is a new message, as in OpenAI's API.
+///
+/// # Errors
+/// If the fields contradict each other or the messages, or the reply is to have a format or a thought.
+pub(super) fn continued(
+    prompt: Prompt,
+    (continues, opens_turn): (Option<bool>, Option<bool>),
+    is_free_text: bool,
+) -> Result<Prompt> {
+    let refused = |message: &str| Err(ServerError::invalid(message, "continue_final_message"));
+    if continues.is_some() && continues == opens_turn {
+        return refused("`continue_final_message` and `add_generation_prompt` must not be equal");
+    }
+    if !continues.or(opens_turn.map(|opens_turn| !opens_turn)).unwrap_or(false) {
+        return Ok(prompt);
+    }
+    if !prompt.can_be_continued() {
+        return refused("`continue_final_message` needs a last message of the assistant that has text only");
+    }
+    if !is_free_text {
+        return refused(
+            "a reply that continues the last message is free text without a thought: omit `response_format` and \
+             `reasoning_effort`, or `continue_final_message`",
+        );
+    }
+    Ok(prompt.continued())
 }
 
 /// A prompt with one more message.

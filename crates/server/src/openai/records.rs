@@ -1,5 +1,6 @@
 //! Records that a holder keeps: one private JSON file each in a folder, under an id that this server has made.
 
+use std::cmp::Reverse;
 use std::fs::File;
 use std::io;
 use std::marker::PhantomData;
@@ -85,6 +86,14 @@ impl<T: Record> Records<T> {
         Ok(records)
     }
 
+    /// All records, the last written first. A damaged one is skipped.
+    pub fn latest_first(&self) -> Result<impl Iterator<Item = T>> {
+        let mut files = self.files()?;
+        files.retain(|(path, ..)| is_record(path));
+        files.sort_by_key(|(_, written, _)| Reverse(*written));
+        Ok(files.into_iter().filter_map(|(path, ..)| read_file(&path).ok()))
+    }
+
     /// Writes a record atomically.
     pub fn write(&self, record: &T) -> Result<()> {
         let path = self.path(record.id(), "json")?;
@@ -95,7 +104,7 @@ impl<T: Record> Records<T> {
     /// Deletes what is too old or too much, the oldest first; the latest stays.
     pub fn trim(&self) -> Result<()> {
         let mut files = self.files()?;
-        files.sort_by_key(|(_, written, _)| std::cmp::Reverse(*written));
+        files.sort_by_key(|(_, written, _)| Reverse(*written));
         let mut bytes = 0;
         for (number, (path, written, length)) in files.into_iter().enumerate() {
             bytes += length;

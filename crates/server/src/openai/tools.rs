@@ -22,6 +22,14 @@ pub(crate) enum Tool {
     },
 }
 
+impl Tool {
+    /// The JSON schema of the arguments, if the tool has one.
+    pub fn parameters_mut(&mut self) -> Option<&mut Value> {
+        let Tool::Function { function, .. } = self;
+        function.parameters.as_mut()
+    }
+}
+
 #[derive(Debug, Clone, Deserialize, ToSchema)]
 pub(crate) struct Function {
     name: String,

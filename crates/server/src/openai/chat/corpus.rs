@@ -81,6 +81,8 @@ fn read(request: ChatRequest, model: CorpusModel, address: Address, warnings: &W
     refuse_if(request.stop.is_some_and(|stop| !stop.into_vec().is_empty()), "stop")?;
     refuse_if(!matches!(request.response_format, None | Some(ResponseFormat::Text)), "response_format")?;
     refuse_if(request.tool_choice.as_ref().is_some_and(ToolChoice::requires_a_call), "tool_choice")?;
+    refuse_if(request.continue_final_message.unwrap_or(false), "continue_final_message")?;
+    refuse_if(request.add_generation_prompt == Some(false), "add_generation_prompt")?;
     let max_output_tokens = request.max_completion_tokens.or(request.max_tokens);
     let wishes = Wishes {
         temperature: request.temperature,

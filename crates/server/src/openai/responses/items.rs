@@ -1,5 +1,7 @@
 //! Input items, as requests and stored responses have them, and the prompt built from them.
 
+use std::collections::{HashMap, HashSet};
+
 use calls::{Prompt, ResultOf, Role, ToolCall, Turn};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -11,7 +13,8 @@ use crate::app::fresh_id;
 use crate::error::{Result, ServerError};
 use crate::warnings::Warnings;
 
-/// A text, or items: messages, calls of functions and their outputs, in the form in which responses have them.
+/// A text, or items: messages, calls of functions and their outputs, in the form in which responses have them, and
+/// references to items of kept responses.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(untagged, expecting = "expected a string or an array of items")]
 #[schema(as = ResponseInput)]
@@ -21,6 +24,28 @@ pub(super) enum Input {
 }
 
 impl Input {
+    /// The ids of the items that it refers to.
+    pub fn references(&self) -> HashSet<String> {
+        let Input::Items(items) = self else { return HashSet::new() };
+        items.iter().filter_map(referred).map(str::to_owned).collect()
+    }
+
+    /// Replaces references with the items of these ids.
+    ///
+    /// # Errors
+    /// [`ServerError::NotFound`] with the first item that is not there.
+    pub fn resolve(&mut self, found: &HashMap<String, Value>) -> Result<()> {
+        let Input::Items(items) = self else { return Ok(()) };
+        for item in items {
+            if let Some(id) = referred(item) {
+                let found =
+                    found.get(id).ok_or_else(|| ServerError::NotFound(format!("item {id} in a kept response")))?;
+                *item = found.clone();
+            }
+        }
+        Ok(())
+    }
+
     /// The items, each with an id.
     pub fn into_items(self) -> Result<Vec<Value>> {
         let mut items = match self {
@@ -65,7 +90,9 @@ impl Items {
                 // What it found is in the text that follows.
                 Some("file_search_call") => {}
                 Some("item_reference") => {
-                    return Err(refused("`item_reference` is not supported: send the item, or `previous_response_id`"));
+                    return Err(refused(
+                        "an `item_reference` with an `id` is for the input of a response: send the item",
+                    ));
                 }
                 Some(kind) => warnings.add(format!("ignored item: {kind}")),
             }
@@ -126,6 +153,15 @@ impl Items {
         let prompt = instructions.map_or_else(Prompt::new, |text| Prompt::new().system(text));
         Ok(self.turns.into_iter().fold(prompt, |prompt, (role, text, turn)| prompt.turn(role, text, turn)))
     }
+}
+
+/// The id of the item that a reference names; its type may be left out.
+fn referred(item: &Value) -> Option<&str> {
+    let is_reference = match &item["type"] {
+        Value::Null => item["role"].is_null(),
+        kind => kind == "item_reference",
+    };
+    item["id"].as_str().filter(|_| is_reference)
 }
 
 /// The text of a content: a string, or parts of text.

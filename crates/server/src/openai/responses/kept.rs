@@ -217,6 +217,26 @@ impl Responses {
         Ok(record.response)
     }
 
+    /// The items of these ids in the latest responses that have them, and the corpora that those responses may quote.
+    pub(super) fn items(&self, ids: &HashSet<String>) -> Result<(HashMap<String, Value>, Vec<String>)> {
+        let (mut found, mut quoted) = (HashMap::new(), Vec::new());
+        for Record { input, response, corpora, .. } in self.records.latest_first()? {
+            let before = found.len();
+            for item in input.iter().chain(response["output"].as_array().into_iter().flatten()) {
+                if let Some(id) = item["id"].as_str().filter(|id| ids.contains(*id)) {
+                    found.entry(id.to_owned()).or_insert_with(|| item.clone());
+                }
+            }
+            if found.len() > before {
+                quoted.extend(corpora);
+            }
+            if found.len() == ids.len() {
+                break;
+            }
+        }
+        Ok((found, quoted))
+    }
+
     /// The items of a response and of those before it, in order, and the corpora that they may quote.
     pub(super) fn chain(&self, id: &str) -> Result<(Vec<Value>, Vec<String>)> {
         let missing = |error| match error {

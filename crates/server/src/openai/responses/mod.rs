@@ -8,6 +8,7 @@ mod conversations;
 mod corpus;
 mod file_search;
 mod generation;
+mod input_tokens;
 mod items;
 pub(crate) mod kept;
 mod namespaces;
@@ -15,6 +16,8 @@ mod output;
 mod request;
 mod stored;
 mod tools;
+
+use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -28,14 +31,15 @@ use crate::app::App;
 use crate::error::Result;
 use crate::recall::{Address, find, quick};
 use crate::stream::{Framing, respond};
-use crate::tenant::CurrentTenant;
+use crate::tenant::{CurrentTenant, Tenant};
 use crate::warnings::Warnings;
 use generation::{Continued, Generation};
-use request::ResponseRequest;
+use request::{Asked, ResponseRequest};
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(respond_to))
+        .routes(routes!(input_tokens::count))
         .routes(routes!(stored::retrieve, stored::delete))
         .routes(routes!(stored::cancel))
         .routes(routes!(stored::input_items))
@@ -49,6 +53,7 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 #[utoipa::path(post, path = "/v1/responses", tag = "OpenAI", request_body = ResponseRequest,
     responses((status = 200, body = Value, description = "A response, or its events as server-sent events"),
         (status = 400, description = "Refused; a prompt that does not fit is reported with both numbers"),
+        (status = 404, description = "No kept response has an item that the input refers to"),
         (status = 409, description = "Another response to the conversation is being made"),
         (status = 429, description = "Too many requests at once")))]
 async fn respond_to(
@@ -62,25 +67,8 @@ async fn respond_to(
     let stores = request.stores(&app);
     let previous = request.previous_response_id.clone();
     let held = request.conversation()?.map(|id| tenant.responses.hold(id)).transpose()?;
-    let (earlier, mut corpora) = match (&previous, &held) {
-        (Some(id), _) => stored::chain(&tenant, id.clone()).await?,
-        (None, Some(held)) => {
-            let id = held.id.clone();
-            let read = conversations::with(&app, &tenant, move |conversations| conversations.read(&id)).await?;
-            (read.items, read.corpora)
-        }
-        (None, None) => (Vec::new(), Vec::new()),
-    };
-    let search = request.file_search(&warnings)?;
-    let models = match &search {
-        Some(search) => quick(&tenant, search.stores.clone()).await?,
-        None => find(&app, &tenant, &request.model).await?.into_iter().collect(),
-    };
-    let app = if models.is_empty() { app.serving(&request.model).await? } else { app };
-    corpora.extend(models.iter().map(|model| model.corpus.clone()));
-    let quoted = Quoted::before(&tenant, corpora.clone()).await?;
-    let states = quoted.states.clone();
-    let asked = request.read((models, address), search, &earlier, (&app, &tenant), &warnings)?;
+    let (app, asked, quoted) = read(app, &tenant, &warnings, address, request).await?;
+    let (corpora, states) = (quoted.corpora.clone(), quoted.states.clone());
     let continued = held.map(|held| Continued { held, corpora: corpora.clone() });
     let record = stores.then(|| asked.record(previous, corpora));
     let generation = move |sink| Generation::new(asked, record, continued, states, warnings, sink);
@@ -96,4 +84,34 @@ async fn respond_to(
         generation(Some(sink))?.stream(&app, &tenant).await
     })
     .await
+}
+
+/// Reads a request with the items that it continues or refers to. Returns the app that serves it, what it asks for,
+/// and what the reply may quote.
+async fn read(
+    app: App,
+    tenant: &Arc<Tenant>,
+    warnings: &Warnings,
+    address: Address,
+    mut request: ResponseRequest,
+) -> Result<(App, Asked, Quoted)> {
+    let (earlier, mut corpora) = match (&request.previous_response_id, request.conversation()?) {
+        (Some(id), _) => stored::chain(tenant, id.clone()).await?,
+        (None, Some(id)) => {
+            let read = conversations::with(&app, tenant, move |conversations| conversations.read(&id)).await?;
+            (read.items, read.corpora)
+        }
+        (None, None) => (Vec::new(), Vec::new()),
+    };
+    corpora.extend(stored::resolve(tenant, &mut request.input).await?);
+    let search = request.file_search(warnings)?;
+    let models = match &search {
+        Some(search) => quick(tenant, search.stores.clone()).await?,
+        None => find(&app, tenant, &request.model).await?.into_iter().collect(),
+    };
+    let app = if models.is_empty() { app.serving(&request.model).await? } else { app };
+    corpora.extend(models.iter().map(|model| model.corpus.clone()));
+    let quoted = Quoted::before(tenant, corpora).await?;
+    let asked = request.read((models, address), search, &earlier, (&app, tenant), warnings)?;
+    Ok((app, asked, quoted))
 }

@@ -28,7 +28,7 @@ use crate::warnings::Warnings;
 #[allow(dead_code, reason = "fields that have no effect on the output are accepted")]
 pub(super) struct ResponseRequest {
     pub model: String,
-    input: Input,
+    pub input: Input,
     /// The system message; not that of a previous response.
     instructions: Option<String>,
     text: Option<TextOptions>,

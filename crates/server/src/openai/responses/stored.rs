@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::super::paging::{Part, listed};
 use super::super::quoted::states_of;
+use super::items::Input;
 use super::kept::{Record, Responses};
 use crate::blocking::run_blocking;
 use crate::body::Params;
@@ -47,6 +48,20 @@ pub(super) fn put_now(tenant: &Tenant, record: Record, states: &[CorpusState]) -
 /// The items before a request that continues a response, and the corpora that they may quote.
 pub(super) async fn chain(tenant: &Arc<Tenant>, id: String) -> Result<(Vec<Value>, Vec<String>)> {
     with(tenant, move |responses| responses.chain(&id)).await
+}
+
+/// Replaces references in an input with the items that they name, and returns the corpora that those may quote.
+///
+/// # Errors
+/// [`ServerError::NotFound`](crate::error::ServerError::NotFound) if no kept response has one of them.
+pub(super) async fn resolve(tenant: &Arc<Tenant>, input: &mut Input) -> Result<Vec<String>> {
+    let ids = input.references();
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    let (found, corpora) = with(tenant, move |responses| responses.items(&ids)).await?;
+    input.resolve(&found)?;
+    Ok(corpora)
 }
 
 /// Show a stored response.
