@@ -237,6 +237,23 @@ fn documents_of_files_that_are_gone_are_removed_on_request() {
 }
 
 #[test]
+fn a_long_mailbox_is_followed_document_by_document() {
+    let Some(home) = Home::new("mailbox") else { return };
+    let message = |mib: usize| format!("From a\nSubject: x\n\n{}\n", "The lamp was out.\n".repeat((mib << 20) / 18));
+    let ingest = |sizes: &[usize]| {
+        home.write("docs/a.mbox", sizes.iter().map(|mib| message(*mib)).collect::<String>());
+        let said = home.run(&["ingest", "docs", "--corpus", "mail", "--method", "direct"]);
+        assert_eq!(said.code, 0, "{}", said.err);
+        let lines: Vec<&str> = said.err.lines().map(|line| line.split(" (").next().unwrap()).collect();
+        let documents = said.out.split(", ").next().unwrap();
+        format!("{}; {documents}", lines.join(", "))
+    };
+    assert_eq!(ingest(&[5, 4]), "added docs/a.mbox, added docs/a.mbox#2; mail: 2 documents");
+    assert_eq!(ingest(&[5, 4, 1]), "replaced docs/a.mbox#2; mail: 2 documents");
+    assert_eq!(ingest(&[5]), "removed docs/a.mbox#2; mail: 1 document");
+}
+
+#[test]
 fn a_file_that_was_renamed_is_removed_by_its_old_name() {
     let Some(home) = Home::new("renamed") else { return };
     home.write("docs/old.md", "The lamp was out.\n");

@@ -1,6 +1,6 @@
 //! The documents of files and folders, and a corpus that is filled with them.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::HashSet;
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
@@ -12,15 +12,17 @@ use launch::progress::Steps;
 use launch::{absolute, pdf_child, shown, wait_for};
 use memory::{Session, add, add_text, prepare};
 use server::Forget;
-use sources::{Kind, Opened, ReadOptions, Selection, SkipReason, SlackUsers, Source, TextFile};
+use sources::{Kind, Opened, ReadOptions, Selection, SkipReason, SlackUsers, Source, Sources, TextFile};
 use store::{Change, Writer};
 
 /// The documents in files and folders, opened one at a time, so that only one is in memory. Unreadable inputs are
 /// reported on standard error and counted.
 pub struct Documents {
     files: std::vec::IntoIter<PathBuf>,
-    /// Documents that were opened and not yet returned: a file of conversations holds several.
-    queue: VecDeque<Document>,
+    /// The file that is being read: one of conversations and a mailbox hold several documents.
+    open: Option<OpenFile>,
+    /// The document that was read and not yet returned.
+    next: Option<Document>,
     /// The names in exports of Slack under the given paths.
     slack_users: SlackUsers,
     skipped: usize,
@@ -31,6 +33,15 @@ pub struct Documents {
     /// The absolute paths of the files that were read, and the paths of their documents.
     pub read: HashSet<String>,
     pub paths: HashSet<String>,
+}
+
+/// A file of which documents may follow.
+struct OpenFile {
+    file: PathBuf,
+    /// Its absolute path.
+    path: PathBuf,
+    name: String,
+    sources: Sources,
 }
 
 /// A document that was opened.
@@ -74,7 +85,7 @@ impl Documents {
     /// Whether there is another document. If there is none, all files were tried.
     pub fn has_next(&mut self) -> bool {
         self.read_on();
-        !self.queue.is_empty()
+        self.next.is_some()
     }
 
     /// The error where no file under `paths` could be read.
@@ -135,7 +146,8 @@ impl Documents {
     pub fn of(files: Vec<PathBuf>, paths: &[PathBuf]) -> Documents {
         Documents {
             files: files.into_iter(),
-            queue: VecDeque::new(),
+            open: None,
+            next: None,
             slack_users: SlackUsers::below(paths),
             skipped: 0,
             left_out: Vec::new(),
@@ -150,35 +162,62 @@ impl Documents {
         self.skipped
     }
 
-    /// Reads files until there is a document to return, or no more files.
+    /// Reads on until there is a document to return, or no more files.
     fn read_on(&mut self) {
-        let slack_users = self.slack_users.clone();
-        let options = ReadOptions { pdf_child: pdf_child(), slack_users, ..ReadOptions::default() };
-        while self.queue.is_empty()
-            && let Some(file) = self.files.next()
-        {
-            // A document is identified by its absolute path, independent of the working directory.
-            let path = absolute(&file);
-            let Some(name) = path.to_str() else {
-                // Several such paths would be one when they are written in UTF-8.
-                self.skip(&file, "its path is not valid UTF-8; rename the file or its folder");
-                continue;
-            };
-            match sources::open(&path, &options) {
-                Ok(opened) => {
-                    self.read.insert(name.to_owned());
-                    match opened {
-                        Opened::Text(text) => self.queue.push_back(Document::Text(text)),
-                        Opened::Sources(read) => self.queue.extend(read.into_iter().map(Document::Source)),
-                    }
-                    self.paths.extend(self.queue.iter().map(|document| document.path().to_owned()));
-                }
-                Err(error) => {
-                    self.skip(&file, error.cause);
-                    self.failed.push(path);
-                }
+        while self.next.is_none() {
+            if let Some(open) = self.open.take() {
+                self.read_source(open);
+            } else if let Some(file) = self.files.next() {
+                self.open_file(file);
+            } else {
+                return;
             }
         }
+    }
+
+    fn open_file(&mut self, file: PathBuf) {
+        // A document is identified by its absolute path, independent of the working directory.
+        let path = absolute(&file);
+        let Some(name) = path.to_str().map(str::to_owned) else {
+            // Several such paths would be one when they are written in UTF-8.
+            self.skip(&file, "its path is not valid UTF-8; rename the file or its folder");
+            return;
+        };
+        let slack_users = self.slack_users.clone();
+        let options = ReadOptions { pdf_child: pdf_child(), slack_users, ..ReadOptions::default() };
+        match sources::open(&path, &options) {
+            Ok(Opened::Text(text)) => {
+                self.read.insert(name);
+                self.keep(Document::Text(text));
+            }
+            Ok(Opened::Sources(sources)) => self.open = Some(OpenFile { file, path, name, sources }),
+            Err(error) => {
+                self.skip(&file, error.cause);
+                self.failed.push(path);
+            }
+        }
+    }
+
+    fn read_source(&mut self, mut open: OpenFile) {
+        match open.sources.next() {
+            Some(Ok(source)) => {
+                self.keep(Document::Source(source));
+                self.open = Some(open);
+            }
+            Some(Err(cause)) => {
+                let in_part = if self.paths.contains(&open.name) { "only its beginning was read: " } else { "" };
+                self.skip(&open.file, format_args!("{in_part}{cause}"));
+                self.failed.push(open.path);
+            }
+            None => {
+                self.read.insert(open.name);
+            }
+        }
+    }
+
+    fn keep(&mut self, document: Document) {
+        self.paths.insert(document.path().to_owned());
+        self.next = Some(document);
     }
 
     fn skip(&mut self, file: &Path, why: impl Display) {
@@ -192,7 +231,7 @@ impl Iterator for Documents {
 
     fn next(&mut self) -> Option<Document> {
         self.read_on();
-        self.queue.pop_front()
+        self.next.take()
     }
 }
 

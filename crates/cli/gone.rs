@@ -11,6 +11,7 @@ use launch::output::printable;
 use launch::{absolute, eprintln, shown};
 use memory::Session;
 use server::Forget;
+use sources::{Kind, is_mailbox_part};
 use store::{Corpora, Document, Writer};
 
 use crate::documents::{Documents, prepare_corpus, put};
@@ -71,7 +72,17 @@ pub fn remove_gone(
         eprintln!("{} is gone, or its drive is not mounted; its documents stay", printable(path.display()));
     }
     let roots: Vec<PathBuf> = followed.into_iter().map(|path| absolute(path)).collect();
-    remove(writer, |path| roots.iter().any(|root| is_below(root, path)) && is_gone(path, documents))
+    let is_chosen = |path: &str| roots.iter().any(|root| is_below(root, path)) && is_gone(path, documents);
+    remove(writer, |document| is_chosen(&document.path))
+}
+
+/// Removes the documents that mailboxes had and do not have any more: what is read again is replaced as a whole.
+pub fn remove_old_parts(writer: &mut Writer, documents: &Documents) -> Result<()> {
+    let mailbox = Kind::Mailbox.to_string();
+    let is_part = |path: &str| documents.read.iter().any(|file| is_mailbox_part(path, file));
+    let is_old =
+        |document: &Document| document.kind == mailbox && is_part(&document.path) && is_gone(&document.path, documents);
+    remove(writer, is_old).map(drop)
 }
 
 /// Stores documents in a corpus that is to hold no others, and prepares it for the session's method. Documents of files that
@@ -80,15 +91,14 @@ pub fn fill_exactly(writer: &mut Writer, documents: &mut Documents, session: &Se
     put(writer, documents, session)?;
     let unread: Vec<&PathBuf> = documents.failed.iter().filter(|path| may_exist(path)).collect();
     let is_listed = |path: &str| documents.paths.contains(path) || unread.iter().any(|unread| is_below(unread, path));
-    remove(writer, |path| !is_listed(path))?;
+    remove(writer, |document| !is_listed(&document.path))?;
     prepare_corpus(writer, session)
 }
 
-/// Removes the documents whose paths are chosen, with all that was derived from them, and returns their number.
-fn remove(writer: &mut Writer, is_removed: impl Fn(&str) -> bool) -> Result<usize> {
+/// Removes the documents that are chosen, with all that was derived from them, and returns their number.
+fn remove(writer: &mut Writer, is_chosen: impl Fn(&Document) -> bool) -> Result<usize> {
     let mut documents = writer.documents()?;
-    documents.retain(|document| is_removed(&document.path));
-    let is_chosen = |document: &Document| is_removed(&document.path);
+    documents.retain(&is_chosen);
     Forget::beside(writer).change(writer, is_chosen, |writer| {
         for document in &documents {
             when_free(|| writer.remove_document(document.id))?;

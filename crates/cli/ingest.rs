@@ -16,7 +16,7 @@ use store::{Corpora, Writer};
 
 use crate::args::Ingest;
 use crate::documents::{Documents, fill, listed, print_content};
-use crate::gone::{missing_of, remove_gone, report_kept};
+use crate::gone::{missing_of, remove_gone, remove_old_parts, report_kept};
 use crate::{settings, watch};
 
 pub fn run(ingest: &Ingest, global: &GlobalFlags) -> Result<ExitCode> {
@@ -56,6 +56,7 @@ pub fn run(ingest: &Ingest, global: &GlobalFlags) -> Result<ExitCode> {
     };
     let had_adapter = reader_of(&writer).exists();
     fill(&mut writer, &mut documents, &session)?;
+    remove_old_parts(&mut writer, &documents)?;
     if ingest.delete {
         remove_gone(&mut writer, &ingest.paths, removed, &documents)?;
     }

@@ -11,7 +11,7 @@ use store::{Corpora, Writer};
 
 use crate::args::Ingest;
 use crate::documents::{Documents, fill, print_content};
-use crate::gone::{LOOK, remove_gone, report_kept, when_free};
+use crate::gone::{LOOK, remove_gone, remove_old_parts, report_kept, when_free};
 
 /// Ingests what changes, until the process is interrupted. The corpus is open for writing only meanwhile.
 pub fn follow(mut watch: Watch, ingest: &Ingest, corpora: &Corpora, session: &Session<'_>) -> Result<()> {
@@ -32,6 +32,7 @@ pub fn follow(mut watch: Watch, ingest: &Ingest, corpora: &Corpora, session: &Se
         let had_adapter = reader_of(&writer).exists();
         let mut documents = Documents::of(changed, &ingest.paths);
         fill(&mut writer, &mut documents, session)?;
+        remove_old_parts(&mut writer, &documents)?;
         if ingest.delete {
             remove_gone(&mut writer, &ingest.paths, &[], &documents)?;
         }

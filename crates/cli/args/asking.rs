@@ -124,7 +124,7 @@ pub struct MethodChoice {
     /// How questions are answered; `memlocal methods list` describes the methods
     #[arg(long, default_value_t = methods::DEFAULT, value_parser = methods::find)]
     pub method: &'static dyn Method,
-    /// Form of prompts: paper (in full) or small (for models below 3 billion parameters) [default: by each model's size]
+    /// Form of prompts: paper (in full) or small (for models below 2.5 billion parameters) [default: by each model's size]
     #[arg(long)]
     pub profile: Option<Profile>,
     /// Order of prompt parts: shared-first (fast) or paper (as printed)

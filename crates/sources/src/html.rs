@@ -49,6 +49,11 @@ impl Deadline {
         Deadline { end: Instant::now() + time, time }
     }
 
+    /// Later by the length of a pause.
+    pub fn after(self, pause: Duration) -> Self {
+        Deadline { end: self.end + pause, ..self }
+    }
+
     #[cfg(test)]
     pub fn passed() -> Self {
         let end = Instant::now();

@@ -4,6 +4,9 @@
 //! and [`open`] leaves plain text in its file, as a [`TextFile`], so that its length does not matter for memory. A
 //! source's text never changes afterwards: citations are byte spans into it and quote it exactly.
 //!
+//! A file of several conversations gives a source for each. A long mailbox gives several sources too, one after another
+//! ([`Sources`]), so that its length does not matter for memory either.
+//!
 //! Every error names its file and its [`Cause`]; a file without text is an error, never an empty source. Every reader works
 //! under limits of memory, output and time; a file that exceeds one is refused with [`Cause::LimitExceeded`].
 //!
@@ -77,9 +80,10 @@ pub use find::{Found, SkipReason, Skipped, find, find_selected};
 pub use kind::Kind;
 pub use limit::Limit;
 pub use locomo::Captions;
+pub use mailbox::is_mailbox_part;
 pub use ocr::Ocr;
 pub use pdf_child::{PdfChild, print_pdf_text};
-pub use read::{Opened, ReadOptions, open, read};
+pub use read::{Opened, ReadOptions, Sources, open, read};
 pub use selection::{InvalidPattern, Selection};
 pub use source::{Section, Source, Turn};
 pub use text_file::TextFile;

@@ -8,14 +8,16 @@
 //! | JSON, notebooks, chats | [`JSON_BYTES`] of file, [`RECORDS`] objects or turns, [`TEXT_BYTES`] of text |
 //! | calendars, contacts | [`JSON_BYTES`] of file, [`RECORDS`] entries, [`TEXT_BYTES`] of text |
 //! | Slack | [`SLACK_NAME_BYTES`] a user's name |
-//! | e-mail, mailboxes, web archives | [`MAIL_BYTES`], [`MAIL_LINES`] and [`MAIL_PARAMETERS_BYTES`] a header in a message, [`NESTING`] levels, [`RECORDS`] messages, [`TEXT_BYTES`] of text; each HTML part as HTML; a message of a mailbox beyond a limit is left out |
+//! | e-mail, mailboxes, web archives | [`MAIL_BYTES`], [`MAIL_LINES`] and [`MAIL_PARAMETERS_BYTES`] a header in a message, [`NESTING`] levels, [`TEXT_BYTES`] of text; each HTML part as HTML; a message of a mailbox beyond a limit is left out |
+//! | mailboxes | [`MAILBOX_DOCUMENT_BYTES`] of text and [`RECORDS`] messages a document, then another begins |
 //! | RTF | [`RTF_BYTES`] of file, [`RTF_WORD_BYTES`] a word, [`NESTING`] levels, [`TEXT_BYTES`] of text |
 //! | HTML | [`HTML_BYTES`], [`HTML_NODES`] nodes, [`HTML_ATTRIBUTES`], [`NESTING`] levels, [`COLUMNS`] cells in a row, [`FORMULA_BYTES`] a formula, [`TEXT_BYTES`] of text; [`HTML_TIME`] for all pages in a file, in a mailbox for each [`FILE_BYTES`] |
 //! | DOCX, ODT, ODP, ODS, PPTX, XLSX, EPUB | [`UNPACKED_BYTES`] of all unpacked parts, [`ARCHIVE_ENTRIES`], [`NESTING`] levels, [`COLUMNS`] cells in a row, [`FORMULA_BYTES`] a formula, [`TEXT_BYTES`] of text; each chapter as HTML |
 //! | PDF | memory and time of the child process ([`crate::PdfChild`]), [`PDF_PAGE_BYTES`] a page, [`PDF_TEXT_BYTES`] of text |
 //! | OCR | [`OCR_MEMORY_BYTES`] and [`OCR_PAGE_TIME`] of each program for a page, [`OCR_TIME`] in all |
 //!
-//! They keep the memory of any one file below 400 MiB, but for PDFs, whose child process has a limit of its own.
+//! They keep the memory of any one file below 400 MiB, but for PDFs, whose child process has a limit of its own, and
+//! for mailboxes that are not read one document after another.
 
 use std::fmt;
 use std::time::Duration;
@@ -37,8 +39,12 @@ pub(crate) const COLUMNS: usize = 16_384;
 pub(crate) const CELL_BYTES: usize = 16 << 20;
 /// The largest `.json`, `.jsonl`, `.ipynb`, `.ics`, `.vcf` file or chat.
 pub(crate) const JSON_BYTES: u64 = 64 * MIB;
-/// The most objects in a JSON file, turns in a file of chats, messages in a mailbox, and entries of a calendar.
+/// The most objects in a JSON file, turns in a file of chats, messages in a document of a mailbox, and entries of a
+/// calendar.
 pub(crate) const RECORDS: usize = 500_000;
+/// The longest text of a document of a mailbox that has more than one message. Messages that are added to a mailbox
+/// replace its last document, so all of that document is prepared anew.
+pub(crate) const MAILBOX_DOCUMENT_BYTES: usize = 8 << 20;
 /// The length of all parts of a formula together, each counted again in the part around it.
 pub(crate) const FORMULA_BYTES: usize = 1 << 20;
 /// The longest name of a user in an export of Slack, which permits 80 characters.
@@ -128,7 +134,7 @@ pub enum Limit {
     HtmlAttributes(u64),
     /// The depth of nested elements.
     Nesting(usize),
-    /// The number of objects in a JSON file, of messages, or of entries of a calendar.
+    /// The number of objects in a JSON file, of messages of a chat, or of entries of a calendar.
     Records(usize),
     /// The memory of the process that reads a PDF, in bytes.
     PdfMemoryBytes(u64),

@@ -1,24 +1,33 @@
 //! Mailboxes (`.mbox`, and Thunderbird's, whose names have no extension): one section a message, read one message at a
-//! time. A message beyond a limit is left out and named in its place; all that are left out are counted at the end.
+//! time. A message beyond a limit is left out and named in its place; all that are left out of a document are counted
+//! at its end.
+//!
+//! A long mailbox becomes several documents, filled with the messages in their order: `mail.mbox`, `mail.mbox#2`,
+//! `mail.mbox#3`. So messages that are added at the end of a mailbox change its last document only.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read};
+use std::iter::Enumerate;
 use std::mem;
 use std::path::Path;
+use std::time::Instant;
 
 use crate::html::Deadline;
-use crate::limit::{MAIL_BYTES, RECORDS, check_text};
+use crate::limit::{MAIL_BYTES, MAILBOX_DOCUMENT_BYTES, RECORDS};
 use crate::source::Part;
 use crate::{Cause, Kind, Limit, Source, email};
 
 /// How much of a line is read at once.
 const PIECE_BYTES: usize = 64 << 10;
 
-/// A `.mbox` file.
-pub(crate) fn source(name: &str, path: &Path) -> Result<Source, Cause> {
+/// The documents of a `.mbox` file.
+///
+/// # Errors
+/// [`Cause::Damaged`] if it does not begin as a mailbox, [`Cause::Io`].
+pub(crate) fn documents(name: &str, path: &Path) -> Result<Documents<BufReader<File>>, Cause> {
     let file = File::open(path).map_err(Cause::Io)?;
     let deadline = Deadline::for_bytes(file.metadata().map_err(Cause::Io)?.len());
-    read(name, BufReader::new(file), deadline)
+    Documents::of(name, BufReader::new(file), deadline)
 }
 
 /// Whether a file without an extension is a mailbox: it starts with a line `From ` and at least two headers, one of them
@@ -58,42 +67,116 @@ fn starts_mailbox(head: &[u8]) -> bool {
     headers > 1 && is_mail
 }
 
-fn read(name: &str, mut file: impl BufRead, deadline: Deadline) -> Result<Source, Cause> {
-    if !file.fill_buf().map_err(Cause::Io)?.starts_with(b"From ") {
-        return Err(Cause::damaged(Kind::Mailbox, "it does not start with a line `From `"));
-    }
-    let (mut parts, mut length) = (Vec::new(), 0);
-    let (mut left_out, mut first_limit) = (0, None);
-    for (i, message) in (Messages { lines: file, is_line_start: true, first: Vec::new() }).enumerate() {
-        if i == RECORDS {
-            return Err(Limit::Records(RECORDS).into());
+/// The documents of a mailbox, each read when it is asked for; an error is the last item.
+pub(crate) struct Documents<R> {
+    name: String,
+    messages: Enumerate<Messages<R>>,
+    /// What was read and did not fit into the document before.
+    waiting: Option<Entry>,
+    /// The number of documents so far.
+    count: usize,
+    deadline: Deadline,
+    /// When the last document was handed over: what is done with it takes no time of the mailbox.
+    paused: Instant,
+    has_ended: bool,
+}
+
+/// The text of a message, or the words in its place if it is beyond a limit.
+struct Entry {
+    part: Part,
+    limit: Option<Limit>,
+}
+
+impl<R: BufRead> Documents<R> {
+    fn of(name: &str, mut file: R, deadline: Deadline) -> Result<Self, Cause> {
+        if !file.fill_buf().map_err(Cause::Io)?.starts_with(b"From ") {
+            return Err(Cause::damaged(Kind::Mailbox, "it does not start with a line `From `"));
         }
-        let message = message.map_err(Cause::Io)?;
-        let part = match message.read(deadline) {
-            Ok(part) => part,
-            Err(Cause::LimitExceeded(limit)) if !matches!(limit, Limit::Time(_)) => {
-                left_out += 1;
-                first_limit = first_limit.or(Some(limit));
-                let text = format!("[message {} is left out: {limit}]", i + 1);
-                Part { title: email::subject(&message.bytes), text, ..Part::default() }
-            }
-            Err(Cause::Damaged { kind, detail }) => {
-                return Err(Cause::damaged(kind, format!("message {}: {detail}", i + 1)));
-            }
-            Err(other) => return Err(other),
-        };
-        length += part.text.len();
-        check_text(length)?;
-        parts.push(part);
+        let messages = Messages { lines: file, is_line_start: true, first: Vec::new() }.enumerate();
+        let (name, paused) = (name.to_owned(), Instant::now());
+        Ok(Documents { name, messages, waiting: None, count: 0, deadline, paused, has_ended: false })
     }
-    if let Some(limit) = first_limit {
-        if left_out == parts.len() {
-            return Err(limit.into());
+
+    fn document(&mut self) -> Result<Option<Source>, Cause> {
+        let (mut parts, mut length) = (Vec::new(), 0);
+        let (mut left_out, mut first_limit) = (0, None);
+        while let Some(entry) = self.entry()? {
+            let bytes = entry.part.text.len();
+            if !parts.is_empty() && (length + bytes > MAILBOX_DOCUMENT_BYTES || parts.len() == RECORDS) {
+                self.waiting = Some(entry);
+                break;
+            }
+            length += bytes;
+            left_out += usize::from(entry.limit.is_some());
+            first_limit = first_limit.or(entry.limit);
+            parts.push(entry.part);
         }
-        let text = format!("[{left_out} of {} messages are left out: their places say why]", parts.len());
-        parts.push(Part { title: Some("messages left out".to_owned()), text, ..Part::default() });
+        let is_only = self.count == 0 && self.waiting.is_none();
+        if let Some(limit) = first_limit {
+            if is_only && left_out == parts.len() {
+                return Err(limit.into());
+            }
+            let text = format!("[{left_out} of {} messages are left out: their places say why]", parts.len());
+            parts.push(Part { title: Some("messages left out".to_owned()), text, ..Part::default() });
+        }
+        if parts.is_empty() {
+            return if is_only { Err(Cause::NoText) } else { Ok(None) };
+        }
+        self.count += 1;
+        let name = if self.count == 1 { self.name.clone() } else { part_name(&self.name, self.count) };
+        Source::joined(&name, Kind::Mailbox, None, parts).map(Some)
     }
-    Source::joined(name, Kind::Mailbox, None, parts)
+
+    /// The next message that is not blank.
+    fn entry(&mut self) -> Result<Option<Entry>, Cause> {
+        if let Some(entry) = self.waiting.take() {
+            return Ok(Some(entry));
+        }
+        for (i, message) in self.messages.by_ref() {
+            let message = message.map_err(Cause::Io)?;
+            let (part, limit) = match message.read(self.deadline) {
+                Ok(part) => (part, None),
+                Err(Cause::LimitExceeded(limit)) if !matches!(limit, Limit::Time(_)) => {
+                    let text = format!("[message {} is left out: {limit}]", i + 1);
+                    (Part { title: email::subject(&message.bytes), text, ..Part::default() }, Some(limit))
+                }
+                Err(Cause::Damaged { kind, detail }) => {
+                    return Err(Cause::damaged(kind, format!("message {}: {detail}", i + 1)));
+                }
+                Err(other) => return Err(other),
+            };
+            if !part.text.trim().is_empty() {
+                return Ok(Some(Entry { part, limit }));
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl<R: BufRead> Iterator for Documents<R> {
+    type Item = Result<Source, Cause>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.has_ended {
+            return None;
+        }
+        self.deadline = self.deadline.after(self.paused.elapsed());
+        let document = self.document().transpose();
+        self.has_ended = !matches!(document, Some(Ok(_)));
+        self.paused = Instant::now();
+        document
+    }
+}
+
+fn part_name(mailbox: &str, number: usize) -> String {
+    format!("{mailbox}#{number}")
+}
+
+/// Whether a document has the name of one of the further documents of a mailbox, the second or a later one.
+pub fn is_mailbox_part(document: &str, mailbox: &str) -> bool {
+    let number = document.strip_prefix(mailbox).and_then(|rest| rest.strip_prefix('#'));
+    let number = number.and_then(|number| number.parse().ok());
+    number.is_some_and(|number: usize| number > 1 && part_name(mailbox, number) == document)
 }
 
 /// A message, or the beginning of one that is too large.
@@ -194,11 +277,34 @@ mod tests {
     use super::*;
     use crate::limit::HTML_TIME;
 
+    const HTML: &str = "Subject: x\nContent-Type: text/html\n\n<p>words\n\n";
+
     #[test]
     fn messages_share_a_deadline() {
-        let mailbox = b"From a\nSubject: x\nContent-Type: text/html\n\n<p>words\n\n";
-        let late = read("a.mbox", &mailbox[..], Deadline::passed());
-        assert!(matches!(late, Err(Cause::LimitExceeded(Limit::Time(HTML_TIME)))), "{late:?}");
+        fn late(mailbox: &[u8]) -> Documents<&[u8]> {
+            Documents::of("a.mbox", mailbox, Deadline::passed()).expect("it is a mailbox")
+        }
+        fn is_late(item: Option<Result<Source, Cause>>) -> bool {
+            matches!(item, Some(Err(Cause::LimitExceeded(Limit::Time(HTML_TIME)))))
+        }
+        let words = "The lamp was out.\n".repeat(MAILBOX_DOCUMENT_BYTES / 16);
+        let mailbox = format!("From a\n{HTML}From b\nSubject: y\n\n{words}\nFrom c\n{HTML}");
+        let mut documents = late(mailbox.as_bytes());
+        assert!(is_late(documents.next()) && documents.next().is_none());
+        let mut documents = late(mailbox.as_bytes());
+        documents.paused = documents.paused.checked_sub(HTML_TIME).expect("the machine has run for a minute");
+        let names: Vec<String> = documents.map(|document| document.expect("it is in time").path).collect();
+        assert_eq!(names, ["a.mbox", "a.mbox#2", "a.mbox#3"], "a pause takes no time");
+    }
+
+    #[test]
+    fn only_the_numbers_that_are_given_name_the_documents_of_a_mailbox() {
+        let check = |document, expect| assert_eq!(is_mailbox_part(document, "a.mbox"), expect, "{document}");
+        check("a.mbox#2", true);
+        check("a.mbox#10", true);
+        for other in ["a.mbox", "a.mbox#", "a.mbox#1", "a.mbox#02", "a.mbox#2#3", "a.mbox#two", "b.mbox#2", "a.mbox2"] {
+            check(other, false);
+        }
     }
 
     #[test]

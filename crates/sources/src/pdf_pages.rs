@@ -7,7 +7,7 @@
 use std::panic::{self, AssertUnwindSafe};
 use std::path::Path;
 
-use pdf_extract::{Document, Error, PlainTextOutput, output_doc_page};
+use pdf_extract::{Document, Error, Object, PlainTextOutput, output_doc_page};
 
 use crate::limit::PDF_PAGE_BYTES;
 use crate::{Cause, Kind, Limit, pdf_repair};
@@ -36,7 +36,7 @@ const ADVICE: &str = "open it in a PDF viewer and print it to a new PDF";
 /// Opens a PDF. One that only restricts printing or copying opens without a password.
 fn load(path: &Path) -> Result<Document, Cause> {
     let file = std::fs::read(path).map_err(Cause::Io)?;
-    let document = match Document::load_mem(&file) {
+    let mut document = match Document::load_mem(&file) {
         Err(Error::InvalidPassword | Error::Decryption(_) | Error::UnsupportedSecurityHandler(_)) => {
             return Err(Cause::Encrypted);
         }
@@ -52,7 +52,19 @@ fn load(path: &Path) -> Result<Document, Cause> {
     if document.get_pages().is_empty() {
         return Err(Cause::damaged(Kind::Pdf, "it has no pages"));
     }
+    empty_pictures(&mut document);
     Ok(document)
+}
+
+/// pdf-extract reads the data of a picture as if they were the content of a page.
+fn empty_pictures(document: &mut Document) {
+    for object in document.objects.values_mut() {
+        if let Object::Stream(stream) = object
+            && stream.dict.get(b"Subtype").and_then(Object::as_name).is_ok_and(|name| name == b"Image")
+        {
+            stream.set_plain_content(Vec::new());
+        }
+    }
 }
 
 fn page(document: &Document, number: u32) -> Result<String, Cause> {

@@ -1,5 +1,6 @@
 //! Reads one file: the checks that all file types share, then the reader of its type.
 
+use std::fmt;
 use std::fs;
 use std::path::Path;
 
@@ -44,15 +45,39 @@ impl Default for ReadOptions {
 }
 
 /// What a file holds.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub enum Opened {
     /// A plain text, which stays in its file.
     Text(TextFile),
     /// The extracted texts of any other file.
-    Sources(Vec<Source>),
+    Sources(Sources),
 }
 
-/// Opens one file: reads it, unless it is a plain text.
+/// The extracted texts of one file, in their order. Those of a mailbox are read when they are asked for; an error,
+/// as only mailboxes have here, is the last item.
+pub struct Sources(Box<dyn Iterator<Item = Result<Source, Cause>> + Send>);
+
+impl Sources {
+    fn of(sources: Vec<Source>) -> Self {
+        Sources(Box::new(sources.into_iter().map(Ok)))
+    }
+}
+
+impl Iterator for Sources {
+    type Item = Result<Source, Cause>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.0.next()
+    }
+}
+
+impl fmt::Debug for Sources {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sources").finish_non_exhaustive()
+    }
+}
+
+/// Opens one file: reads it, unless it is a plain text or a mailbox.
 ///
 /// A file of an unknown type is read as plain text if it is valid UTF-8: it was named by the user, since [`crate::find`] lists no
 /// such files of folders.
@@ -68,7 +93,7 @@ pub fn open(path: &Path, options: &ReadOptions) -> Result<Opened, SourceError> {
         Some(kind) if kind.is_verbatim() => {
             check_size(path, kind, options.max_text_bytes).and_then(|()| TextFile::open(path, kind)).map(Opened::Text)
         }
-        Some(_) => return read(path, options).map(Opened::Sources),
+        Some(_) => read_as_named(path, options).map(Opened::Sources),
     };
     opened.map_err(|cause| cause.at(path))
 }
@@ -80,15 +105,16 @@ fn open_unknown(path: &Path) -> Result<TextFile, Cause> {
     })
 }
 
-/// Reads one file: one source, or for a file of several conversations one for each.
+/// Reads one file: one source, for a file of several conversations one for each, and for a long mailbox several, all of
+/// them at once.
 ///
 /// # Errors
 /// [`SourceError`] with the file's path and a [`Cause`]; a file without any text is an error too.
 pub fn read(path: &Path, options: &ReadOptions) -> Result<Vec<Source>, SourceError> {
-    read_as_named(path, options).map_err(|cause| cause.at(path))
+    read_as_named(path, options).and_then(Iterator::collect).map_err(|cause: Cause| cause.at(path))
 }
 
-fn read_as_named(path: &Path, options: &ReadOptions) -> Result<Vec<Source>, Cause> {
+fn read_as_named(path: &Path, options: &ReadOptions) -> Result<Sources, Cause> {
     if is_temporary(path) {
         return Err(Cause::Temporary);
     }
@@ -114,13 +140,15 @@ fn read_as_named(path: &Path, options: &ReadOptions) -> Result<Vec<Source>, Caus
         Some(Kind::Xlsx) => xlsx::source(&name, &bytes()?)?,
         Some(Kind::Epub) => epub::source(&name, &bytes()?, deadline)?,
         Some(Kind::Email) => email::source(&name, &bytes()?, deadline)?,
-        Some(Kind::Mailbox) => mailbox::source(&name, path)?,
+        Some(Kind::Mailbox) => return Ok(Sources(Box::new(mailbox::documents(&name, path)?))),
         Some(Kind::WebArchive) => web_archive::source(&name, &bytes()?, deadline)?,
         Some(Kind::Table) => table::source(&name, path)?,
-        Some(Kind::Html) => return read_text(&name, Kind::Html, encoding::decode_html(bytes()?)?, options, deadline),
-        Some(kind) => return read_text(&name, kind, text()?, options, deadline),
+        Some(Kind::Html) => {
+            return read_text(&name, Kind::Html, encoding::decode_html(bytes()?)?, options, deadline).map(Sources::of);
+        }
+        Some(kind) => return read_text(&name, kind, text()?, options, deadline).map(Sources::of),
     };
-    Ok(vec![source])
+    Ok(Sources::of(vec![source]))
 }
 
 /// Reads a file that is a text in any encoding.

@@ -7,7 +7,8 @@ use crate::{Cause, Kind};
 /// One document or one conversation, as text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
-    /// The file's path as it was given; a conversation of a `LoCoMo` file adds its id: `talks.json#conv-26`.
+    /// The file's path as it was given; a conversation of a `LoCoMo` file adds its id: `talks.json#conv-26`, and a
+    /// document of a mailbox its number, from the second on: `mail.mbox#2`.
     pub path: String,
     /// The file type.
     pub kind: Kind,

@@ -10,8 +10,8 @@ use crate::{Cause, Kind, Source, email, html};
 
 /// A `.mht` or `.mhtml` file.
 pub(crate) fn source(path: &str, bytes: &[u8], deadline: Deadline) -> Result<Source, Cause> {
-    let damaged = |detail: &str| Cause::damaged(Kind::WebArchive, detail);
-    let message = email::parsed(bytes)?.ok_or_else(|| damaged("it has no headers"))?;
+    let no_page = || Cause::damaged(Kind::WebArchive, "it has no page in HTML");
+    let message = email::parsed(bytes)?.ok_or_else(no_page)?;
     let (mut title, mut text, mut has_page) = (None, String::new(), false);
     for part in &message.parts {
         let PartType::Html(words) = &part.body else { continue };
@@ -22,7 +22,7 @@ pub(crate) fn source(path: &str, bytes: &[u8], deadline: Deadline) -> Result<Sou
         check_text(text.len())?;
     }
     if !has_page {
-        return Err(damaged("it has no page in HTML"));
+        return Err(no_page());
     }
     let title = title.or_else(|| email::header(&message, HeaderName::Subject)).or_else(|| first_heading(&text));
     Source::whole(path, Kind::WebArchive, title, text)

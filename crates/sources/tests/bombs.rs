@@ -15,7 +15,7 @@ use std::process::Command;
 use peak_alloc::PeakAlloc;
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
-use sources::{Cause, Limit, ReadOptions, SlackUsers, Source, read};
+use sources::{Cause, Limit, Opened, ReadOptions, SlackUsers, Source, open, read};
 
 #[global_allocator]
 static ALLOCATOR: PeakAlloc = PeakAlloc;
@@ -249,7 +249,7 @@ fn mail() {
     let mail = html_mail(&[list.as_str(); 5]).replacen("--b\n", &words, 1);
     check("html.eml", mail.as_bytes(), TEXT, GIB / 2);
     drop((mail, words));
-    check("small.mbox", "From x\nTo: a\n\n".repeat(5_000_000).as_bytes(), Limit::Records(500_000), MOST);
+    check_messages();
     let nested = "Content-Type: message/rfc822\n\n".repeat(1_000_000);
     check("nested.eml", nested.as_bytes(), Limit::Nesting(512), GIB / 4);
     check("lines.eml", "a:\n".repeat(10_000_000).as_bytes(), Limit::MailLines(2_000_000), GIB / 4);
@@ -257,6 +257,20 @@ fn mail() {
     let parameters = format!("Content-Type: text/plain;\n{}\nx", names.concat());
     drop(names);
     check("parameters.eml", parameters.as_bytes(), Limit::MailParametersBytes(64 << 10), GIB / 4);
+}
+
+/// Reads a mailbox of more messages than a document holds, a document at a time.
+fn check_messages() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("small.mbox");
+    fs::write(&path, "From x\nTo: a\n\n".repeat(1_200_000)).unwrap();
+    let before = ALLOCATOR.current_usage();
+    ALLOCATOR.reset_peak_usage();
+    let Ok(Opened::Sources(documents)) = open(&path, &ReadOptions::default()) else { panic!("it is a mailbox") };
+    let messages: Vec<usize> = documents.map(|document| document.unwrap().sections.len()).collect();
+    let peak = ALLOCATOR.peak_usage() - before;
+    assert_eq!(messages, [500_000, 500_000, 200_000]);
+    assert!(peak <= MOST, "{peak} bytes");
 }
 
 fn calendars() {

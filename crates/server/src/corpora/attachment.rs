@@ -40,17 +40,17 @@ impl Record for Attached {
 }
 
 impl Attached {
-    /// Whether the file became this document, or the file is an export and the document one of its conversations. The names of
-    /// other files may have a `#` too.
+    /// Whether the file became this document, or the file is an export or a mailbox and the document one of several.
+    /// The names of other files may have a `#` too.
     pub fn is_of(&self, document: &Document) -> bool {
         self.became(&document.path, &document.kind)
     }
 
     fn became(&self, path: &str, kind: &str) -> bool {
-        let is_conversation = || kind == Kind::Conversation.to_string();
+        let is_one_of_several = || [Kind::Conversation, Kind::Mailbox].iter().any(|one| kind == one.to_string());
         match path.strip_prefix(&self.document) {
             Some("") => true,
-            Some(rest) => rest.starts_with('#') && is_conversation(),
+            Some(rest) => rest.starts_with('#') && is_one_of_several(),
             None => false,
         }
     }
@@ -98,6 +98,19 @@ mod tests {
     use store::Corpora;
 
     use super::*;
+
+    #[test]
+    fn the_conversations_of_an_export_and_the_documents_of_a_mailbox_are_of_one_file() {
+        let record: Attached = serde_json::from_value(json!({ "id": format!("file-{:032x}", 1), "document": "a",
+            "created": 0, "bytes": 1, "job": { "Ok": "job-1" }, "batch": null, "attributes": {} }))
+        .expect("a record");
+        let check = |path, kind: Kind, expect| assert_eq!(record.became(path, &kind.to_string()), expect, "{path}");
+        check("a", Kind::Text, true);
+        check("a#one", Kind::Conversation, true);
+        check("a#2", Kind::Mailbox, true);
+        check("a#2", Kind::Text, false);
+        check("a2", Kind::Mailbox, false);
+    }
 
     #[test]
     fn new_attributes_do_not_bring_a_deleted_record_back() {

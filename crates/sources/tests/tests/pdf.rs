@@ -35,13 +35,18 @@ fn a_pdf_gives_a_section_for_each_page() {
 
 /// A PDF of pages with these contents, which may show a picture as `/Im1` and text in the font `/F1`.
 fn pdf_of(contents: &[&str]) -> Vec<u8> {
+    pdf_with(" ", contents)
+}
+
+/// The same with this data of the picture.
+fn pdf_with(data: &str, contents: &[&str]) -> Vec<u8> {
     let kids: Vec<String> = (0..contents.len()).map(|page| format!("{} 0 R", 4 + 2 * page)).collect();
     let font = "/Font << /F1 << /Type /Font /Subtype /Type1 /BaseFont /Helvetica >> >>";
     let picture = "/Type /XObject /Subtype /Image /Width 1 /Height 1 /BitsPerComponent 8 /ColorSpace /DeviceGray";
     let mut objects = vec![
         "<< /Type /Catalog /Pages 2 0 R >>".to_owned(),
         format!("<< /Type /Pages /Kids [{}] /Count {} >>", kids.join(" "), kids.len()),
-        format!("<< {picture} /Length 1 >>\nstream\n \nendstream"),
+        format!("<< {picture} /Length {} >>\nstream\n{data}\nendstream", data.len()),
     ];
     for (page, content) in contents.iter().enumerate() {
         let resources = format!("<< {font} /XObject << /Im1 3 0 R >> >>");
@@ -71,6 +76,16 @@ fn a_picture_among_pages_with_text_is_named_in_its_place() {
     let pages: Vec<String> = source.sections.iter().map(page).collect();
     assert_eq!(pages, ["page 1: The lamp", "page 2: [page 2: a picture without text]", "page 4: The lamp"]);
     assert_eq!(complaint("a.pdf", &pdf_of(&[picture, ""])), SCANNED);
+}
+
+#[test]
+fn the_data_of_a_picture_are_no_content() {
+    let page = "q 90 0 0 90 0 0 cm /Im1 Do Q BT /F1 9 Tf 9 9 Td (The lamp) Tj ET";
+    // pdf-extract panics at the first three.
+    for data in ["1 cm", "(noise) Tj", "BI (x", "BT /F1 9 Tf 9 9 Td (noise) Tj ET"] {
+        let source = read_one("a.pdf", &pdf_with(data, &[page]));
+        assert_eq!(source.text.split_whitespace().collect::<Vec<_>>(), ["The", "lamp"], "{data}");
+    }
 }
 
 #[test]

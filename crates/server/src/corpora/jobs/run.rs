@@ -1,11 +1,12 @@
 //! Running jobs, each on a thread of its own.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use calls::{Priority, WorkflowId};
 use memory::{Progress, Session, Settings, Trace};
-use sources::{Opened, ReadOptions};
+use sources::{Kind, Opened, ReadOptions, is_mailbox_part};
 use store::{Change, Document, Writer};
 
 use super::job::{Added, FailedFile, Job, NewJob, Status, StepProgress, Upload};
@@ -167,33 +168,41 @@ async fn run(app: &App, tenant: &Tenant, job: &Job) -> Result<()> {
 /// Adds the files to the corpus.
 fn add(job: &Job, app: &App, writer: &mut Writer, session: &Session<'_>) -> Result<()> {
     for upload in &job.files {
-        match read(upload, job, app) {
-            Ok(opened) => {
-                let report_added = |name, memory::Added { document, change, pages }| {
-                    let line = Added { name, document, change: change_label(change), pages };
-                    job.change(|state| state.added.push(line));
-                };
-                match opened {
-                    Opened::Text(text) => {
-                        let added = memory::add_text(&text, writer, session)?;
-                        report_added(text.path, added);
+        let unread = |reason| job.change(|state| state.unread.push(FailedFile { name: upload.name.clone(), reason }));
+        let report_added = |name, memory::Added { document, change, pages }| {
+            let line = Added { name, document, change: change_label(change), pages };
+            job.change(|state| state.added.push(line));
+        };
+        match open(upload, job, app) {
+            Ok(Opened::Text(mut text)) => {
+                text.path = named(upload, job, &text.path);
+                let added = memory::add_text(&text, writer, session)?;
+                report_added(text.path, added);
+            }
+            Ok(Opened::Sources(mut sources)) => loop {
+                match sources.next() {
+                    Some(Ok(mut source)) => {
+                        source.path = named(upload, job, &source.path);
+                        let added = memory::add(&source, writer, session)?;
+                        report_added(source.path, added);
                     }
-                    Opened::Sources(sources) => {
-                        for source in sources {
-                            let added = memory::add(&source, writer, session)?;
-                            report_added(source.path, added);
-                        }
+                    Some(Err(cause)) => {
+                        unread(cause.to_string());
+                        break;
+                    }
+                    None => {
+                        remove_old_parts(upload, job, writer)?;
+                        break;
                     }
                 }
-            }
-            Err(reason) => job.change(|state| state.unread.push(FailedFile { name: upload.name.clone(), reason })),
+            },
+            Err(reason) => unread(reason),
         }
     }
     Ok(())
 }
 
-/// Opens an upload; its documents have its name, not the path of the stored file.
-fn read(upload: &Upload, job: &Job, app: &App) -> std::result::Result<Opened, String> {
+fn open(upload: &Upload, job: &Job, app: &App) -> std::result::Result<Opened, String> {
     let path = job.folder.join(&upload.file);
     if !path.exists() {
         return Err("its document was deleted, and the upload with it".to_owned());
@@ -203,18 +212,33 @@ fn read(upload: &Upload, job: &Job, app: &App) -> std::result::Result<Opened, St
         max_file_bytes: app.config.max_upload_bytes as u64,
         ..ReadOptions::default()
     };
-    let mut opened = sources::open(&path, &options).map_err(|error| error.cause.to_string())?;
-    match &mut opened {
-        Opened::Text(text) => text.path.clone_from(&upload.name),
-        Opened::Sources(sources) => {
-            let prefix = path.to_string_lossy();
-            for source in sources {
-                let rest = source.path.strip_prefix(&*prefix).unwrap_or_default();
-                source.path = format!("{}{rest}", upload.name);
+    sources::open(&path, &options).map_err(|error| error.cause.to_string())
+}
+
+/// The name of a document of an upload: that of the upload, not the path of the stored file.
+fn named(upload: &Upload, job: &Job, path: &str) -> String {
+    let stored = job.folder.join(&upload.file);
+    let rest = path.strip_prefix(&*stored.to_string_lossy()).unwrap_or_default();
+    format!("{}{rest}", upload.name)
+}
+
+/// Removes the documents that a mailbox had and does not have any more: it is replaced as a whole.
+fn remove_old_parts(upload: &Upload, job: &Job, writer: &mut Writer) -> Result<()> {
+    let mailbox = Kind::Mailbox.to_string();
+    let added: HashSet<String> = job.state.borrow().added.iter().map(|added| added.name.clone()).collect();
+    let is_old = |document: &Document| {
+        document.kind == mailbox && is_mailbox_part(&document.path, &upload.name) && !added.contains(&document.path)
+    };
+    for document in writer.documents()?.into_iter().filter(is_old) {
+        match writer.remove_document(document.id) {
+            Err(error @ store::Error::CorpusBusy { .. }) => {
+                let reason = format!("the mailbox does not have it any more, and it cannot be deleted now: {error}");
+                job.change(|state| state.unread.push(FailedFile { name: document.path, reason }));
             }
+            removed => removed?,
         }
     }
-    Ok(opened)
+    Ok(())
 }
 
 fn change_label(change: Change) -> &'static str {
@@ -232,11 +256,43 @@ mod tests {
 
     use calls::{Scripted, ScriptedEmbedder};
     use futures_util::poll;
+    use store::{Corpora, DocId, NewDocument};
     use tokio::runtime::Builder;
 
     use super::*;
     use crate::app::Shared;
     use crate::config::Config;
+
+    #[test]
+    fn documents_that_a_mailbox_does_not_have_any_more_are_removed() {
+        let folder = tempfile::tempdir().expect("the system has a folder for temporary files");
+        let corpora = Corpora::new(folder.path());
+        let mut writer = corpora.create("pell").expect("a corpus");
+        let mut put = |path, kind| {
+            let new = NewDocument { path, kind, title: "", text: "The lamp was out.", passages: &[] };
+            writer.put_document(&new).expect("it can be stored");
+        };
+        let kept = [("a.mbox", "mailbox"), ("a.mbox#2", "mailbox"), ("a.mbox#4", "text"), ("b.mbox#3", "mailbox")];
+        kept.into_iter().for_each(|(path, kind)| put(path, kind));
+        put("a.mbox#3", "mailbox");
+        let (id, method) = ("job-1".to_owned(), "rag".parse().expect("a method"));
+        let upload = Upload { name: "a.mbox".to_owned(), file: "0.mbox".to_owned() };
+        let place = tempfile::tempdir().expect("the system has a folder for temporary files");
+        let NewJob { job, folder: _place } =
+            NewJob::new(id, "pell".to_owned(), method, vec![upload.clone()], Vec::new(), place);
+        for name in ["a.mbox", "a.mbox#2"] {
+            let line = Added { name: name.to_owned(), document: DocId(1), change: "unchanged", pages: 0 };
+            job.change(|state| state.added.push(line));
+        }
+        let reader = corpora.open("pell").expect("the corpus");
+        remove_old_parts(&upload, &job, &mut writer).expect("what is in use is reported");
+        assert_eq!(job.state.borrow().unread[0].name, "a.mbox#3");
+        drop(reader);
+        remove_old_parts(&upload, &job, &mut writer).expect("it can be removed");
+        let paths: Vec<String> = writer.documents().expect("documents").into_iter().map(|found| found.path).collect();
+        assert_eq!(paths, kept.map(|(path, _)| path));
+        assert_eq!(job.state.borrow().unread.len(), 1);
+    }
 
     #[test]
     fn a_job_whose_client_disconnects_before_its_start_leaves_no_journal() {

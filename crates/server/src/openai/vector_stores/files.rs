@@ -137,7 +137,7 @@ async fn update(
     shown(&tenant, store, &id).await
 }
 
-/// The text of a file, as the corpus has it: one part, or one for each conversation of an export.
+/// The text of a file, as the corpus has it: one part, or one for each of its documents.
 #[utoipa::path(get, path = "/v1/vector_stores/{vector_store_id}/files/{file_id}/content", tag = "OpenAI",
     params(("vector_store_id" = String, Path), ("file_id" = String, Path)),
     responses((status = 200, body = Value), (status = 404)))]
