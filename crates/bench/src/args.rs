@@ -126,12 +126,12 @@ pub struct Forms {
 #[derive(Debug, clap::Args)]
 pub struct Qa {
     /// Data set: locomo, longmemeval, hotpotqa, ruler, narrativeqa, infinitebench, detectiveqa, longbench-v2,
-    /// longreason-200, musique, 2wiki, or answers (several sets and samples/, some questions without an answer) [default: the
-    /// preset's first]
+    /// longreason-200, musique, 2wiki, answers (several sets and samples/, some questions without an answer) or follow-ups
+    /// (questions of xquad that refer to the one before them) [default: the preset's first]
     #[arg(long, value_name = "NAME", required_unless_present = "preset")]
     pub suite: Option<QaSuite>,
     /// Its file or folder, in its published format; for ruler a folder with ruler/*list.txt and novels/*.txt, for answers a
-    /// folder with xquad, hotpotqa, narrativeqa and locomo
+    /// folder with xquad, hotpotqa, narrativeqa and locomo, for follow-ups the folder xquad
     #[arg(long, value_name = "PATH")]
     pub data: PathBuf,
     /// A paper's configuration, which flags override: gam/table1-qwen2.5-14b, memcot/table1-qwen2.5-14b,
@@ -199,7 +199,7 @@ pub struct Qa {
     /// Order of prompt parts: shared-first or paper [default: shared-first]
     #[arg(long)]
     pub layout: Option<Layout>,
-    /// Form of prompts: paper (in full) or small (for models below 3 billion parameters) [default: by each model's size]
+    /// Form of prompts: paper (in full) or small (for models below 2.5 billion parameters) [default: by each model's size]
     #[arg(long)]
     pub profile: Option<Profile>,
     /// Temperature [default: 0.3]

@@ -53,6 +53,8 @@ impl Browser {
         for domain in ["Page", "Runtime", "Log"] {
             browser.tell(&format!("{domain}.enable"), json!({}));
         }
+        // Elements gain and lose the focus although the window is not in front.
+        browser.tell("Emulation.setFocusEmulationEnabled", json!({ "enabled": true }));
         Some(browser)
     }
 
