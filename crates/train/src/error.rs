@@ -40,8 +40,10 @@ pub enum TrainError {
     #[error("{} is no usable checkpoint: {reason}", path.display())]
     Checkpoint { path: PathBuf, reason: String },
     /// Training has diverged.
-    #[error("step {step} has diverged: its loss is {loss}, and the norm of its gradients {norm}")]
-    Diverged { step: usize, loss: f32, norm: f32 },
+    #[error(
+        "step {step} has diverged: its loss is {loss}, the norm of its gradients {norm}, the largest weight {weight}"
+    )]
+    Diverged { step: usize, loss: f32, norm: f32, weight: f32 },
     /// Replies cannot be sampled.
     #[error("cannot sample replies: {0}")]
     Rollout(String),

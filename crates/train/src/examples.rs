@@ -65,11 +65,14 @@ pub struct Examples {
 }
 
 impl Examples {
-    /// The first groups, with at most `most` examples in all.
+    /// The first `most` examples.
     #[must_use]
     pub fn truncated(mut self, most: usize) -> Examples {
-        self.groups.retain(|group| group.end <= most);
-        self.examples.truncate(self.groups.last().map_or(0, |group| group.end));
+        self.examples.truncate(most);
+        self.groups.retain(|group| group.start < most);
+        if let Some(last) = self.groups.last_mut() {
+            last.end = last.end.min(most);
+        }
         self
     }
 }

@@ -4,17 +4,22 @@
 //! allows, `yes` or `no`, or that the documents do not have it. Some questions are made unanswerable by leaving out the
 //! passage with the answer, others are asked about another passage of the same document or story.
 
+mod shelf;
+mod wording;
+
 use std::collections::{HashMap, HashSet};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 
 use calls::reading;
-use flate2::read::GzDecoder;
+use flate2::read::MultiGzDecoder;
 use random::Random;
 use serde::Deserialize;
 
 use crate::error::{Result, TrainError, io};
 use crate::examples::{Line, Message};
+use shelf::{Answered, Shelf};
+use wording::{Text, key};
 
 /// A passage and its title.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Deserialize)]
@@ -65,6 +70,21 @@ pub struct Making {
     pub most: Vec<(String, usize)>,
     /// Share of contexts whose questions are held out, in percent.
     pub held_out_percent: u64,
+    /// The largest share of examples whose answer is that the documents do not have it, in percent.
+    pub unanswerable_percent: usize,
+}
+
+impl Making {
+    /// Whether the questions about an item's context are held out. The first passage decides, whatever the seed and the other
+    /// settings, so what one data set holds out is not trained on by another one.
+    fn holds_out(&self, item: &Item) -> bool {
+        let digest = match &item.context {
+            Context::Text(text) => key(text),
+            Context::Passages(passages) => key(passages.first().map_or("", |passage| passage.text.as_str())),
+        };
+        let [first, second, ..] = *digest.as_bytes();
+        u64::from(u16::from_be_bytes([first, second])) % 100 < self.held_out_percent
+    }
 }
 
 /// The result of the conversion.
@@ -76,6 +96,10 @@ pub struct Made {
     pub files: Vec<(String, usize, usize)>,
     /// Examples whose answer is that the documents do not have it.
     pub unanswerable: usize,
+    /// Such examples that were left out because there were too many.
+    pub surplus: usize,
+    /// Groups that were left out of training because they share a passage with the held-out contexts.
+    pub shared: usize,
 }
 
 /// Characters of passages, so that most examples are short.
@@ -98,47 +122,74 @@ pub fn make(making: &Making) -> Result<Made> {
         name.ends_with(".jsonl.gz") && !making.without.iter().any(|prefix| name.starts_with(prefix.as_str()))
     });
     paths.sort();
+    let files: Vec<(String, Vec<Item>)> = paths
+        .iter()
+        .map(|path| Ok((path.file_name().unwrap_or_default().to_string_lossy().into_owned(), read(path)?)))
+        .collect::<Result<_>>()?;
+    let items = || files.iter().flat_map(|(_, items)| items);
+    let answered = Answered::new(items());
+    let held_out_items = items().filter(|item| making.holds_out(item));
+    let kept_out: HashSet<blake3::Hash> =
+        held_out_items.flat_map(own_passages).map(|passage| key(&passage.text)).collect();
+    let nothing = HashSet::new();
     let mut made = Made::default();
     let (mut groups, mut held_out) = (Vec::new(), Vec::new());
-    for path in &paths {
-        let items = read(path)?;
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    for (name, items) in &files {
         let most = making.most.iter().find(|(prefix, _)| name.starts_with(prefix.as_str()));
         let most = most.map_or(usize::MAX, |(_, most)| *most);
-        let mut random = Random::named(making.seed, &name);
-        let shelf = Shelf::new(&items);
+        let mut random = Random::named(making.seed, name);
+        let shelf = Shelf::new(items, &answered);
         let mut count = 0;
-        for group in by_context(&items, &mut random) {
+        for group in by_context(items, &mut random) {
             if count >= most {
                 break;
             }
-            let Some((passages, questions)) = example(&group, &shelf, &mut random) else { continue };
+            let is_held_out = making.holds_out(group[0]);
+            let barred = if is_held_out { &nothing } else { &kept_out };
+            let Some((passages, questions)) = example(&group, &shelf, barred, &mut random) else { continue };
+            if own_passages(group[0]).iter().any(|passage| barred.contains(&key(&passage.text))) {
+                made.shared += 1;
+                continue;
+            }
             count += questions.len();
-            made.unanswerable += questions.iter().filter(|(_, answer)| answer == reading::NOT_FOUND).count();
             let lines: Vec<Line> = questions.iter().map(|(asked, answer)| line(&passages, asked, answer)).collect();
-            // By its first own passage, so that no context is in both sets.
-            let key = own_passages(group[0]).first().map(|passage| passage.text.clone()).unwrap_or_default();
-            let digest = blake3::hash(key.as_bytes());
-            let bucket = u64::from(u16::from_be_bytes([digest.as_bytes()[0], digest.as_bytes()[1]]));
-            if bucket % 100 < making.held_out_percent { held_out.push(lines) } else { groups.push(lines) }
+            if is_held_out { held_out.push(lines) } else { groups.push(lines) }
         }
-        made.files.push((name, items.len(), count));
+        made.files.push((name.clone(), items.len(), count));
     }
-    if groups.is_empty() {
+    for (groups, lines) in [(&mut groups, &mut made.lines), (&mut held_out, &mut made.held_out)] {
+        Random::named(making.seed, "order").shuffle(groups);
+        lines.extend(groups.drain(..).flatten());
+        made.surplus += bound(lines, making.unanswerable_percent, &mut Random::named(making.seed, "unanswerable"));
+    }
+    if made.lines.is_empty() {
         return Err(TrainError::NoExamples {
             path: making.from.clone(),
             reason: "no *.jsonl.gz with usable items".into(),
         });
     }
-    for (groups, lines) in [(&mut groups, &mut made.lines), (&mut held_out, &mut made.held_out)] {
-        Random::named(making.seed, "order").shuffle(groups);
-        lines.extend(groups.drain(..).flatten());
-    }
+    made.unanswerable = made.lines.iter().chain(&made.held_out).filter(|line| is_unanswerable(line)).count();
     Ok(made)
 }
 
-/// Questions of a document among which the one that shares most words with a passage is asked about it.
-const UNANSWERED_TRIES: usize = 20;
+/// Leaves out unanswerable lines at random until at most `percent` of all are; returns the number left out.
+fn bound(lines: &mut Vec<Line>, percent: usize, random: &mut Random) -> usize {
+    let mut unanswerable: Vec<usize> = (0..lines.len()).filter(|at| is_unanswerable(&lines[*at])).collect();
+    let answerable = lines.len() - unanswerable.len();
+    let Some(most) = (answerable * percent).checked_div(100_usize.saturating_sub(percent)) else { return 0 };
+    random.shuffle(&mut unanswerable);
+    let surplus: HashSet<usize> = unanswerable.into_iter().skip(most).collect();
+    let mut places = 0_usize..;
+    lines.retain(|_| places.next().is_some_and(|at| !surplus.contains(&at)));
+    surplus.len()
+}
+
+fn is_unanswerable(line: &Line) -> bool {
+    match line {
+        Line::Chat { messages } => messages.last().is_some_and(|last| last.content == reading::NOT_FOUND),
+        Line::Text { completion, .. } => completion == reading::NOT_FOUND,
+    }
+}
 
 /// The share of single passages, and of sections of stories, that get no distractors: most calls show one passage.
 const ALONE: f64 = 0.6;
@@ -182,7 +233,7 @@ pub fn write(path: &Path, lines: &[Line]) -> Result<()> {
 fn read(path: &Path) -> Result<Vec<Item>> {
     let mut text = String::new();
     let file = std::fs::File::open(path).map_err(io(path))?;
-    BufReader::new(GzDecoder::new(file)).read_to_string(&mut text).map_err(io(path))?;
+    BufReader::new(MultiGzDecoder::new(file)).read_to_string(&mut text).map_err(io(path))?;
     let parse = |(number, line): (usize, std::io::Result<String>)| {
         let line = line.map_err(io(path))?;
         let failed = |reason: String| TrainError::Data { path: path.to_owned(), line: number + 1, reason };
@@ -195,60 +246,6 @@ fn line(passages: &[Passage], question: &str, answer: &str) -> Line {
     let user = reading::user(passages.iter().map(|p| (p.title.as_str(), p.text.as_str())), question);
     let turn = |role: &str, content: &str| Message { role: role.into(), content: content.into() };
     Line::Chat { messages: vec![turn("system", reading::SYSTEM), turn("user", &user), turn("assistant", answer)] }
-}
-
-/// All passages of a file, for distractors, and questions that have one passage.
-struct Shelf<'a> {
-    passages: Vec<Passage>,
-    by_title: HashMap<String, Vec<usize>>,
-    asked_of: HashMap<String, Vec<&'a Item>>,
-}
-
-impl<'a> Shelf<'a> {
-    fn new(items: &'a [Item]) -> Shelf<'a> {
-        let mut seen = HashSet::new();
-        let mut shelf = Shelf { passages: Vec::new(), by_title: HashMap::new(), asked_of: HashMap::new() };
-        for passage in items.iter().flat_map(own_passages) {
-            if seen.insert(passage.text.clone()) {
-                shelf.by_title.entry(passage.title.clone()).or_default().push(shelf.passages.len());
-                shelf.passages.push(passage);
-            }
-        }
-        for item in items.iter().filter(|item| !item.answers.is_empty()) {
-            if let Context::Passages(passages) = &item.context
-                && (item.kind == Kind::Single && passages.len() == 1 || item.kind == Kind::Story)
-            {
-                shelf.asked_of.entry(document(&passages[0].title).to_owned()).or_default().push(item);
-            }
-        }
-        shelf
-    }
-
-    /// A question about another passage of the document that shares words with the passages but not its answer.
-    fn unanswered(&self, title: &str, passages: &[Passage], random: &mut Random) -> Option<&'a Item> {
-        let asked = self.asked_of.get(document(title))?;
-        let text = passages.iter().map(|passage| passage.text.to_lowercase()).collect::<Vec<_>>().join("\n");
-        let words: HashSet<&str> = text.split(|c: char| !c.is_alphanumeric()).collect();
-        let shared = |item: &Item| {
-            let question = item.question.to_lowercase();
-            question.split(|c: char| !c.is_alphanumeric()).filter(|word| word.len() > 3 && words.contains(word)).count()
-        };
-        (0..UNANSWERED_TRIES)
-            .map(|_| *random.pick(asked))
-            .filter(|item| !item.answers.iter().any(|answer| holds(&text, answer)))
-            .filter(|item| item.kind != Kind::Story || !passages.iter().any(|p| item.supporting.contains(&p.title)))
-            .max_by_key(|item| shared(item))
-    }
-
-    /// A passage of the same document, or of any.
-    fn draw(&self, title: &str, same: bool, random: &mut Random) -> Option<&Passage> {
-        let siblings = self.by_title.get(title).filter(|_| same && !title.is_empty());
-        match siblings {
-            Some(siblings) => Some(&self.passages[*random.pick(siblings)]),
-            None if self.passages.is_empty() => None,
-            None => Some(random.pick(&self.passages)),
-        }
-    }
 }
 
 /// The document of a passage: sections of a story are titled `STORY, part N`.
@@ -271,12 +268,23 @@ fn holds(text: &str, answer: &str) -> bool {
 type Asked = (String, String);
 
 /// The passages for items with the same context, and each question with its answer; `None` if no item gives a valid example.
-fn example(items: &[&Item], shelf: &Shelf<'_>, random: &mut Random) -> Option<(Vec<Passage>, Vec<Asked>)> {
+/// Neither `barred` passages nor questions about them are added to those of the context.
+fn example(
+    items: &[&Item],
+    shelf: &Shelf<'_>,
+    barred: &HashSet<blake3::Hash>,
+    random: &mut Random,
+) -> Option<(Vec<Passage>, Vec<Asked>)> {
     let own = own_passages(items[0]);
+    let title = own.first()?.title.as_str();
     let whole: String = own.iter().map(|passage| passage.text.as_str()).collect::<Vec<_>>().join("\n");
     let asked: Vec<(&Item, String)> = items.iter().filter_map(|item| Some((*item, answer(item, &whole)?))).collect();
     let spans: Vec<&str> = asked.iter().map(|(_, answer)| answer.as_str()).filter(|answer| is_span(answer)).collect();
     let gives_away = |passage: &Passage| spans.iter().any(|answer| holds(&passage.text, answer));
+    let may_answer = |passage: &Passage| {
+        let text = Text::of(&passage.text);
+        asked.iter().any(|(item, _)| text.may_give(&item.answers))
+    };
     let budget = if random.unit() < 0.75 { SHORT } else { LONG };
     let budget = budget.start + random.below(budget.len());
     let is_needed = |passage: &Passage| asked.iter().any(|(item, answer)| needs(item, answer, passage, &own, &whole));
@@ -293,12 +301,21 @@ fn example(items: &[&Item], shelf: &Shelf<'_>, random: &mut Random) -> Option<(V
     let robbed = single && chosen.iter().any(gives_away) && random.unit() < 0.1;
     if robbed {
         chosen.clear();
-        rest.retain(|passage| !gives_away(passage));
+        rest.retain(|passage| !may_answer(passage));
     }
     random.shuffle(&mut rest);
     let story = items[0].kind == Kind::Story;
     let alone = (own.len() == 1 || story) && !robbed && random.unit() < ALONE;
-    let title = own.first().map_or("", |passage| passage.title.as_str());
+    // What answers a question that a source marks as unanswerable is unknown; it may be in the same document.
+    let is_marked = asked.iter().any(|(_, answer)| answer == reading::NOT_FOUND);
+    let is_related = |passage: &Passage| own.iter().any(|own| document(&own.title) == document(&passage.title));
+    let is_unfit = |passage: &Passage| {
+        own.contains(passage)
+            || gives_away(passage)
+            || (robbed && may_answer(passage))
+            || (is_marked && is_related(passage))
+            || barred.contains(&key(&passage.text))
+    };
     let mut length: usize = chosen.iter().map(|passage| passage.text.len()).sum();
     let mut tries = 0;
     let is_simple = asked.iter().all(|(item, _)| matches!(item.kind, Kind::Single | Kind::Unanswerable));
@@ -316,7 +333,7 @@ fn example(items: &[&Item], shelf: &Shelf<'_>, random: &mut Random) -> Option<(V
             }
             None => break,
         };
-        if chosen.contains(&next) || (own.contains(&next) && tries > 0) || (tries > 0 && gives_away(&next)) {
+        if chosen.contains(&next) || (tries > 0 && is_unfit(&next)) {
             continue;
         }
         if length + next.text.len() > budget && !chosen.is_empty() {
@@ -333,7 +350,7 @@ fn example(items: &[&Item], shelf: &Shelf<'_>, random: &mut Random) -> Option<(V
     let questions = asked.into_iter().map(|(item, answer)| (item.question.clone(), given(answer)));
     let mut questions: Vec<Asked> = questions.collect();
     if (single || story) && !title.is_empty() {
-        let unanswered = shelf.unanswered(title, &chosen, random);
+        let unanswered = shelf.unanswered(title, &chosen, barred, random);
         questions.extend(unanswered.map(|item| (item.question.clone(), reading::NOT_FOUND.to_owned())));
     }
     Some((chosen, questions))
@@ -357,9 +374,13 @@ fn needs(item: &Item, answer: &str, passage: &Passage, own: &[Passage], whole: &
     }
     match item.supporting.is_empty() {
         true => !is_span(answer) || holds(&passage.text, answer),
-        // Supporting names titles or sentences.
-        false => item.supporting.iter().any(|s| *s == passage.title || passage.text.contains(s.as_str())),
+        false => is_named(item, passage),
     }
+}
+
+/// Whether an item names a passage as supporting, by its title or by one of its sentences.
+fn is_named(item: &Item, passage: &Passage) -> bool {
+    item.supporting.iter().any(|s| *s == passage.title || passage.text.contains(s.as_str()))
 }
 
 /// The answer to learn: a span of the text if one of the alternatives is, else the shortest; [`reading::NOT_FOUND`] if there
@@ -387,17 +408,30 @@ mod tests {
 
     fn folder(items: &[serde_json::Value]) -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
-        let mut file =
-            GzEncoder::new(std::fs::File::create(folder.path().join("a.jsonl.gz")).unwrap(), Compression::fast());
+        add(&folder, "a.jsonl.gz", items);
+        folder
+    }
+
+    /// Appends a member to a file, which is created if it does not exist.
+    fn add(folder: &tempfile::TempDir, name: &str, items: &[serde_json::Value]) {
+        let path = folder.path().join(name);
+        let file = std::fs::OpenOptions::new().create(true).append(true).open(path).unwrap();
+        let mut file = GzEncoder::new(file, Compression::fast());
         for item in items {
             writeln!(file, "{item}").unwrap();
         }
         file.finish().unwrap();
-        folder
     }
 
     fn making(folder: &Path, seed: u64) -> Making {
-        Making { from: folder.to_owned(), seed, without: Vec::new(), most: Vec::new(), held_out_percent: 10 }
+        Making {
+            from: folder.to_owned(),
+            seed,
+            without: Vec::new(),
+            most: Vec::new(),
+            held_out_percent: 10,
+            unanswerable_percent: 100,
+        }
     }
 
     fn items() -> Vec<serde_json::Value> {
@@ -469,6 +503,144 @@ mod tests {
             let asked = line.split("Who ran in ").nth(1).and_then(|rest| rest.split('?').next()).unwrap();
             assert!(!line.contains(&format!("number{asked} ")), "{line}");
         }
+    }
+
+    /// The user's and the assistant's turn of each line.
+    fn turns(lines: &[Line]) -> Vec<(&str, &str)> {
+        let mut turns = Vec::new();
+        for line in lines {
+            let Line::Chat { messages } = line else { panic!("no conversation") };
+            turns.push((messages[1].content.as_str(), messages[2].content.as_str()));
+        }
+        turns
+    }
+
+    fn item(id: &str, kind: &str, context: &[(&str, &str)], question: &str, answers: &[&str]) -> serde_json::Value {
+        let passage = |(title, text): &(&str, &str)| serde_json::json!({ "title": title, "text": text });
+        serde_json::json!({ "id": id, "source": "test", "kind": kind, "question": question, "answers": answers,
+            "context": context.iter().map(passage).collect::<Vec<_>>(), "supporting": [] })
+    }
+
+    #[test]
+    fn no_passage_of_a_held_out_context_is_trained_on() {
+        // Each context has a passage of the next one, and a second file has the passages in another layout.
+        let text = |n: usize| format!("The bridge of place{n}x was built by people of that place.");
+        let (mut pairs, mut copies) = (Vec::new(), Vec::new());
+        for n in 0..200 {
+            let (title, own, next) = (format!("Bridge {}", n % 5), text(n), text(n + 1));
+            let context = [(title.as_str(), own.as_str()), (title.as_str(), next.as_str())];
+            let answer = format!("place{n}x");
+            pairs.push(item(&format!("{n}"), "multihop", &context, "Where is it?", &[answer.as_str()]));
+            let copy = text(n).to_uppercase().replace(' ', "\n  ");
+            let (context, answer) = ([(title.as_str(), copy.as_str())], format!("PLACE{n}X"));
+            let (id, question) = (format!("copy {n}"), format!("Where is {n}?"));
+            copies.push(item(&id, "single", &context, &question, &[answer.as_str()]));
+        }
+        let folder = folder(&pairs);
+        add(&folder, "b.jsonl.gz", &copies);
+        for seed in 1..4 {
+            let made = make(&making(folder.path(), seed)).unwrap();
+            let own = (0..200).filter(|n| {
+                let digest = key(&text(*n));
+                let [first, second, ..] = *digest.as_bytes();
+                u16::from_be_bytes([first, second]) % 100 < 10
+            });
+            let held_out: Vec<String> = own.flat_map(|n| [format!("place{n}x"), format!("place{}x", n + 1)]).collect();
+            assert!(!held_out.is_empty() && !made.held_out.is_empty() && made.lines.len() > 200);
+            for (user, _) in turns(&made.lines) {
+                assert!(!Text::of(user).may_give(&held_out), "seed {seed}: {user}");
+            }
+            // At least the second passages of the held-out pairs have contexts of their own.
+            assert!(made.shared > 0, "seed {seed}");
+            let unaware = make(&Making { held_out_percent: 0, ..making(folder.path(), seed) }).unwrap();
+            assert_eq!((unaware.shared, unaware.held_out.len()), (0, 0));
+        }
+    }
+
+    #[test]
+    fn unanswerable_examples_have_a_bound() {
+        let only = item("1", "unanswerable", &[("Fish", "Fish swim.")], "Who swims?", &[]);
+        let (mixed, only) = (folder(&items()), folder(&[only]));
+        let bounded =
+            |percent, seed| make(&Making { unanswerable_percent: percent, ..making(mixed.path(), seed) }).unwrap();
+        let all = bounded(100, 1);
+        let made = bounded(20, 1);
+        for (lines, whole) in [(&made.lines, &all.lines), (&made.held_out, &all.held_out)] {
+            let share = |lines: &[Line]| (lines.iter().filter(|line| is_unanswerable(line)).count(), lines.len());
+            let ((before, of), (missing, kept)) = (share(whole), share(lines));
+            assert!(100 * before > 20 * of && 100 * missing <= 20 * kept, "{missing} of {kept}");
+            assert!(100 * (missing + 1) > 20 * (kept + 1), "one more would be too many: {missing} of {kept}");
+            // The others are the same in the same order.
+            let mut rest = whole.iter();
+            assert!(lines.iter().all(|line| rest.any(|other| other == line)));
+            assert_eq!(kept - missing, of - before);
+        }
+        assert_eq!(made.surplus, all.lines.len() + all.held_out.len() - made.lines.len() - made.held_out.len());
+        assert_eq!((made.unanswerable + made.surplus, all.surplus), (all.unanswerable, 0));
+        assert_eq!(made, bounded(20, 1));
+        assert_eq!(bounded(0, 1).unanswerable, 0);
+        // Without any other example none is left.
+        let making = Making { held_out_percent: 0, unanswerable_percent: 50, ..making(only.path(), 1) };
+        assert!(make(&making).unwrap_err().to_string().contains("usable items"));
+    }
+
+    #[test]
+    fn a_question_is_not_borrowed_if_the_passage_may_answer_it() {
+        let digits = "The tower has 25 steps. Ann keeps it.";
+        let names = "The gate has twenty-five steps. Bob shut it.";
+        let asked = |id: &str, text: &str, question: &str, answer: &str| {
+            item(id, "single", &[("Castle", text)], question, &[answer])
+        };
+        let folder = folder(&[
+            asked("1", digits, "How many steps has the tower?", "25"),
+            asked("2", names, "How many steps has the gate?", "twenty-five"),
+            asked("3", digits, "Who is there?", "Ann"),
+            asked("4", digits, "Is the tower kept?", "yes"),
+        ]);
+        // In another file the same passage has another layout and answers the question "Who is there?".
+        add(&folder, "b.jsonl.gz", &[asked("5", &names.replace(' ', "\n"), "Who is there?", "Bob")]);
+        // A text that is never without its answer, so that there is an example for each seed.
+        let fish = item("6", "boolean", &[("Fish", "Fish swim.")], "Do fish swim?", &["yes"]);
+        add(&folder, "c.jsonl.gz", &[fish]);
+        for seed in 0..20 {
+            let made = make(&Making { held_out_percent: 0, ..making(folder.path(), seed) }).unwrap();
+            for (user, answer) in turns(&made.lines) {
+                assert_ne!(answer, reading::NOT_FOUND, "seed {seed}: {user}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_a_source_marks_as_unanswerable_gets_no_other_passage_of_its_document() {
+        let mut items: Vec<serde_json::Value> = Vec::new();
+        for n in 0..60 {
+            let (title, text) = (format!("Town {}", n % 3), format!("Fact number{n} of the town is true."));
+            let (id, question) = (format!("{n}"), format!("Who wrote fact {n}?"));
+            items.push(item(&id, "unanswerable", &[(title.as_str(), text.as_str())], &question, &[]));
+        }
+        let folder = folder(&items);
+        let made = make(&Making { held_out_percent: 0, ..making(folder.path(), 1) }).unwrap();
+        let titles = |user: &str| -> Vec<char> {
+            user.lines().filter_map(|line| line.split_once("] Town ")?.1.chars().next()).collect()
+        };
+        let shown: Vec<Vec<char>> = turns(&made.lines).iter().map(|(user, _)| titles(user)).collect();
+        assert!(shown.len() == 60 && shown.iter().any(|titles| titles.len() > 1), "{shown:?}");
+        for (titles, (user, _)) in shown.iter().zip(turns(&made.lines)) {
+            let asked: usize = user.trim_end_matches('?').rsplit(' ').next().unwrap().parse().unwrap();
+            let own = char::from_digit((asked % 3) as u32, 10).unwrap();
+            assert_eq!(titles.iter().filter(|title| **title == own).count(), 1, "{user}");
+        }
+    }
+
+    #[test]
+    fn all_members_of_a_file_are_read_and_items_without_passages_are_left_out() {
+        let folder = folder(&items());
+        let whole = make(&making(folder.path(), 1)).unwrap().files[0].clone();
+        let kinds = ["single", "story", "multihop", "unanswerable"];
+        let empty: Vec<serde_json::Value> = kinds.iter().map(|kind| item(kind, kind, &[], "Who?", &["Ann"])).collect();
+        add(&folder, "a.jsonl.gz", &empty);
+        let made = make(&making(folder.path(), 1)).unwrap();
+        assert_eq!(made.files[0], (whole.0, whole.1 + 4, whole.2));
     }
 
     #[test]

@@ -97,6 +97,12 @@ impl AdamW {
         norm
     }
 
+    /// The largest magnitude of a value; NaN if one is.
+    pub fn largest(&self) -> f32 {
+        let values = self.parameters.iter().flat_map(|parameter| &parameter.value);
+        values.fold(0.0, |most: f32, value| if most.is_nan() || value.abs() <= most { most } else { value.abs() })
+    }
+
     /// Copies the values into the variables.
     ///
     /// # Errors
@@ -155,5 +161,13 @@ mod tests {
         assert!(optimiser.update(1, &[vec![f32::INFINITY, 0.0]]).is_infinite());
         assert!(optimiser.update(1, &[vec![f32::NAN, 0.0]]).is_nan());
         assert_eq!(optimiser.parameters, before, "nothing that is not finite is learned");
+        for (values, largest) in [([-3.0, 2.0], 3.0), ([1.0, f32::NEG_INFINITY], f32::INFINITY)] {
+            optimiser.parameters[0].value = values.into();
+            assert_eq!(optimiser.largest(), largest);
+        }
+        for values in [[f32::NAN, 1.0], [1.0, f32::NAN]] {
+            optimiser.parameters[0].value = values.into();
+            assert!(optimiser.largest().is_nan());
+        }
     }
 }

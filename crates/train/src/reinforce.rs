@@ -141,7 +141,8 @@ impl Lessons for Reinforcement<'_> {
 
     fn pass_tokens(&self) -> usize {
         let longest = self.tasks.tasks.iter().map(|task| task.tokens.len()).max().unwrap_or(0);
-        self.pass_tokens.max(longest + self.samples * self.reply_tokens)
+        // Each reply is a branch that begins with the last token of the prompt.
+        self.pass_tokens.max(longest + self.samples * (self.reply_tokens + 1))
     }
 
     fn other_bytes(&self) -> Result<usize> {

@@ -1,8 +1,10 @@
 //! Learning from rollouts of `memlocal-bench qa --rollouts`: the calls of a method's agent, rewarded by the score of the final
 //! answer (GAM, arXiv 2511.18423, equations 6 and 7).
 //!
-//! Each file holds one trajectory for every question. Calls of the same question (for a preparation: of the same case) in several
-//! files are compared with each other; with one file the advantage is that of equation 7, the reward minus the agent's mean.
+//! Each file holds one trajectory for every question. Equation 7 has one reward for all calls of a trajectory; here every call is
+//! an example with its own. With several files the calls of the same question (for a preparation: of the same case) are compared
+//! with each other, so a trajectory with more calls weighs more in their mean and deviation. With one file the advantage is the
+//! reward minus the mean over the agent's calls.
 
 use std::collections::BTreeMap;
 use std::fmt;

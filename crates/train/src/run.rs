@@ -25,6 +25,9 @@ pub const ADAPTER: &str = "adapter";
 /// The file that a run locks.
 const LOCK: &str = "lock";
 
+/// The largest number in f16, in which adapters are saved.
+const LARGEST_WEIGHT: f32 = 65504.0;
+
 /// The parameters of a run.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -116,6 +119,7 @@ impl<'a> Run<'a> {
         options: &'a Options,
         say: &mut dyn FnMut(&str),
     ) -> Result<Run<'a>> {
+        check(options)?;
         let lock = lock(&options.folder)?;
         let settings = LoraSettings { rank: options.rank, alpha: options.alpha, targets: options.targets.clone() };
         let mut random = Random::named(options.seed, "adapter");
@@ -137,8 +141,11 @@ impl<'a> Run<'a> {
         let (settings, time) = (settings_of(options, network, lessons), Some(options.time.to_string()));
         let mut position = Position { step: 0, tokens: 0, seconds: 0.0, settings, time };
         let mut rows = Vec::new();
-        if let Some((before, restored)) = state::load(&options.folder, &optimiser.parameters)? {
+        // Compared first: the parameters of a run with other settings do not fit, which would look like damage.
+        if let Some(before) = state::position_of(&options.folder)? {
             compare(&options.folder, &before.settings, &position.settings)?;
+        }
+        if let Some((before, restored)) = state::load(&options.folder, &optimiser.parameters)? {
             optimiser.parameters = restored;
             optimiser.store(&lora.variables())?;
             rows = curve::read(&options.folder, before.step);
@@ -159,8 +166,9 @@ impl<'a> Run<'a> {
         let learner = Learner { network: self.network, lora: &self.lora, kept: self.plan.kept };
         let Learned { loss, tokens, rewarded } = self.lessons.step(step, learner, &mut gradients)?;
         let norm = self.optimiser.update(step, &gradients);
-        if !(loss.is_finite() && norm.is_finite()) {
-            return Err(TrainError::Diverged { step: step + 1, loss, norm });
+        let weight = self.optimiser.largest();
+        if !(loss.is_finite() && norm.is_finite() && weight <= LARGEST_WEIGHT) {
+            return Err(TrainError::Diverged { step: step + 1, loss, norm, weight });
         }
         self.optimiser.store(&self.lora.variables())?;
         let seconds = begun.elapsed().as_secs_f64();
@@ -219,6 +227,19 @@ impl<'a> Run<'a> {
         curve::write(&options.folder, &self.rows)?;
         state::save(&options.folder, &self.position, &self.optimiser.parameters)
     }
+}
+
+/// Refuses numbers with which every run fails or learns nothing.
+fn check(options: &Options) -> Result<()> {
+    let Settings { rate, weight_decay, clip, .. } = options.optimiser;
+    let positive = [("learning rate", rate), ("alpha", options.alpha), ("largest norm of a gradient", clip)];
+    if let Some((name, value)) = positive.into_iter().find(|(_, value)| value.is_nan() || *value <= 0.0) {
+        return Err(TrainError::Settings(format!("the {name} is {value}; it must be above 0")));
+    }
+    if weight_decay.is_nan() || weight_decay < 0.0 {
+        return Err(TrainError::Settings(format!("the weight decay is {weight_decay}; it must be at least 0")));
+    }
+    Ok(())
 }
 
 /// Locks the folder of a run, which is created if it does not exist: two runs would write to the same files.

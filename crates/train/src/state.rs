@@ -79,9 +79,18 @@ fn digest<'a>(position: &str, tensors: impl IntoIterator<Item = &'a [u8]>) -> St
 /// # Errors
 /// If the checkpoint is damaged.
 pub fn time(folder: &Path) -> Result<LocalTime> {
-    let Some((path, bytes)) = open(folder)? else { return Ok(LocalTime::now()) };
-    let time = position(&path, &metadata(&path, &bytes)?)?.time.map(|time| time.parse());
-    time.unwrap_or_else(|| Ok(LocalTime::now())).map_err(|reason| TrainError::Checkpoint { path, reason })
+    let time = position_of(folder)?.and_then(|position| position.time).map(|time| time.parse());
+    let damaged = |reason| TrainError::Checkpoint { path: folder.join(FILE), reason };
+    time.unwrap_or_else(|| Ok(LocalTime::now())).map_err(damaged)
+}
+
+/// Reads the position in the checkpoint of a folder, whose digest is not compared; `None` if there is none.
+///
+/// # Errors
+/// If the checkpoint has no position.
+pub fn position_of(folder: &Path) -> Result<Option<Position>> {
+    let Some((path, bytes)) = open(folder)? else { return Ok(None) };
+    Ok(Some(position(&path, &metadata(&path, &bytes)?)?))
 }
 
 /// Reads the checkpoint of a folder; `None` if there is none.

@@ -43,11 +43,16 @@ fn prepare(folder: &Path) {
 
 /// Begins a run, or resumes it; it writes a checkpoint after almost every step.
 fn start(folder: &Path, out: &str, more: &[&str]) -> Child {
+    command(folder, out, more).spawn().unwrap()
+}
+
+fn command(folder: &Path, out: &str, more: &[&str]) -> Command {
     let steps = STEPS.to_string();
     let words = ["run", "--model", "model", "--base", "tiny", "--data", "data.jsonl", "--batch", "2", "--rank", "2"];
     let mut command = Command::new(env!("CARGO_BIN_EXE_memlocal-train"));
     command.current_dir(folder).args(words).args(["--steps", &steps, "--longest", "64", "--checkpoint-every", "1us"]);
-    command.args(["--out", out]).args(more).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
+    command.args(["--out", out]).args(more).stdout(Stdio::null()).stderr(Stdio::piped());
+    command
 }
 
 fn finish(child: Child) {
@@ -113,6 +118,17 @@ fn a_killed_run_loses_no_checkpoint_and_ends_as_an_undisturbed_one() {
         rounds += 1;
     }
     println!("killed {killed} times in {rounds} runs, {on_the_way} times between two checkpoints, seed {seed}");
+}
+
+#[test]
+fn a_run_continues_when_its_output_is_no_longer_read() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path();
+    prepare(folder);
+    let mut child = command(folder, "run", &[]).stdout(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    finish(child);
+    assert_eq!(checkpoint(&folder.join("run")), STEPS as u64);
 }
 
 #[test]

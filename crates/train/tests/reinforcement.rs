@@ -11,7 +11,7 @@ use models::adapter::{Adapter, Projection};
 use models::{Checkpoint, LoadOptions, LocalTime};
 use portable::{Lora, LoraSettings, Network};
 use serde_json::json;
-use train::batch::Pass;
+use train::batch::{Pass, tokens_of};
 use train::examples::{Example, Line, Message, Reader};
 use train::gradient::{score, zeros};
 use train::lessons::{Learned, Learner, Lessons};
@@ -196,6 +196,23 @@ fn the_memory_of_a_run_includes_the_engine() {
         assert!(matches!(run(memory), Err(TrainError::Memory { needed: said, .. }) if said == needed), "{memory}");
     }
     assert_eq!(run(least + engine).unwrap().memory_bytes, least + engine);
+}
+
+#[test]
+fn the_tokens_of_a_pass_are_those_of_the_longest_group() {
+    let tiny = tiny();
+    let tasks = tiny.tasks("pizza");
+    let mut sampler = tiny.engine();
+    let lessons = Reinforcement { pass_tokens: 1, ..reinforcement(&tasks, &mut sampler) };
+    let task = tasks.tasks.iter().max_by_key(|task| task.tokens.len()).unwrap();
+    let start = task.tokens.len();
+    let reply = |number: u32| {
+        let tokens = [&task.tokens[..], &[65 + number; REPLY_TOKENS]].concat();
+        Example { answer: start..tokens.len(), tokens, forced: Vec::new(), weight: 1.0 }
+    };
+    let group: Vec<Example> = (0..lessons.samples as u32).map(reply).collect();
+    let (planned, taken) = (lessons.pass_tokens(), tokens_of(&group));
+    assert!(planned >= taken && planned <= taken + 1, "{planned} planned, {taken} taken");
 }
 
 #[test]

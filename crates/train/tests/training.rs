@@ -268,6 +268,21 @@ fn a_run_with_other_settings_and_a_damaged_checkpoint_are_refused() {
     assert!(matches!(state::time(folder.path()), Err(TrainError::Checkpoint { .. })));
 }
 
+#[test]
+fn a_run_with_another_rank_or_other_targets_is_not_taken_for_a_damaged_one() {
+    let (_, network) = network("llama");
+    let folder = tempfile::tempdir().unwrap();
+    let data = eight();
+    let run = |options: &Options| train(&network, &mut lessons(&data, 8, 3), None, options, &mut |_| {});
+    run(&options(folder.path(), 2)).unwrap();
+    let fewer = Options { targets: Projection::ALL[..4].to_vec(), ..options(folder.path(), 2) };
+    for (name, other) in [("rank", Options { rank: 2, ..options(folder.path(), 2) }), ("targets", fewer)] {
+        let error = run(&other).unwrap_err();
+        assert!(matches!(&error, TrainError::OtherRun { what, .. } if what == name), "{name}: {error}");
+    }
+    assert_eq!(run(&options(folder.path(), 2)).unwrap().steps, 2);
+}
+
 /// Lessons during which another run begins in the same folder.
 struct Disturbed<'a> {
     lessons: Supervised<'a>,
@@ -339,6 +354,51 @@ fn the_weights_of_an_adapter_are_counted_from_the_spec() {
             let counted: usize = lora.variables().iter().map(|variable| variable.elem_count()).sum();
             assert_eq!(parameters(&spec, 3, targets), counted, "{name}");
         }
+    }
+}
+
+#[test]
+fn a_step_whose_weights_an_adapter_cannot_hold_leaves_no_checkpoint() {
+    let (_, network) = network("llama");
+    let folder = tempfile::tempdir().unwrap();
+    let (data, usual) = (eight(), options(folder.path(), 3));
+    let optimiser = Settings { rate: 1e9, warm_up: 0, ..usual.optimiser };
+    let options = Options { optimiser, checkpoint_every: Duration::ZERO, ..usual };
+    let error = train(&network, &mut lessons(&data, 8, 3), None, &options, &mut |_| {}).unwrap_err();
+    assert!(matches!(error, TrainError::Diverged { step: 1, weight, .. } if weight > 1e8), "{error}");
+    assert!(!folder.path().join(state::FILE).exists());
+}
+
+#[test]
+fn settings_with_which_no_run_learns_are_refused() {
+    let (_, network) = network("llama");
+    let folder = tempfile::tempdir().unwrap();
+    let data = eight();
+    let usual = || options(folder.path(), 2);
+    let with = |change: fn(&mut Settings)| {
+        let mut options = usual();
+        change(&mut options.optimiser);
+        options
+    };
+    for options in [
+        with(|settings| settings.rate = f32::NAN),
+        with(|settings| settings.rate = -1e-4),
+        with(|settings| settings.clip = 0.0),
+        with(|settings| settings.weight_decay = -0.1),
+        Options { alpha: 0.0, ..usual() },
+    ] {
+        let error = train(&network, &mut lessons(&data, 8, 3), None, &options, &mut |_| {}).unwrap_err();
+        assert!(matches!(error, TrainError::Settings(_)), "{error}");
+    }
+}
+
+#[test]
+fn the_first_examples_are_kept_in_their_groups() {
+    let grouped = || Examples { groups: vec![0..3, 3..4, 4..8], ..eight() };
+    for (most, ends) in [(0, &[][..]), (2, &[2]), (3, &[3]), (6, &[3, 4, 6]), (9, &[3, 4, 8])] {
+        let kept = grouped().truncated(most);
+        assert_eq!(kept.examples.len(), most.min(8));
+        assert_eq!(kept.groups.iter().map(|group| group.end).collect::<Vec<_>>(), ends);
     }
 }
 

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::Args;
 use train::forms::{self, Making};
 
+use super::say;
+
 #[derive(Debug, Clone, Args)]
 pub(crate) struct DataArgs {
     /// Folder of the sources.
@@ -16,9 +18,12 @@ pub(crate) struct DataArgs {
     /// File for examples of contexts that are kept out of training.
     #[arg(long)]
     held_out: PathBuf,
-    /// Percent of contexts that are kept out.
-    #[arg(long, default_value_t = 2)]
+    /// Percent of contexts that are kept out; no passage of theirs is trained on.
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u64).range(..100))]
     held_out_percent: u64,
+    /// Percent of examples, at most, whose answer is that the documents do not have it; others are left out at random.
+    #[arg(long, value_name = "PERCENT", default_value_t = 100, value_parser = clap::value_parser!(u8).range(..=100))]
+    unanswerable: u8,
     /// Sources to leave out, by the beginning of their names.
     #[arg(long, value_delimiter = ',', default_value = "multirc,friendsqa")]
     without: Vec<String>,
@@ -35,14 +40,20 @@ fn limit(text: &str) -> Result<(String, usize), String> {
 }
 
 pub(crate) fn data(args: &DataArgs) -> anyhow::Result<()> {
-    let DataArgs { from, without, seed, most, held_out_percent, .. } = args.clone();
-    let making = Making { from, seed, without, most, held_out_percent };
+    let DataArgs { from, without, seed, most, held_out_percent, unanswerable, .. } = args.clone();
+    let unanswerable_percent = usize::from(unanswerable);
+    let making = Making { from, seed, without, most, held_out_percent, unanswerable_percent };
     let made = forms::make(&making)?;
     forms::write(&args.out, &made.lines)?;
     forms::write(&args.held_out, &made.held_out)?;
     for (name, items, examples) in &made.files {
-        println!("{name}: {examples} examples of {items} items");
+        say(&format!("{name}: {examples} examples of {items} items"));
     }
-    println!("{} to train on, {} held out, {} unanswerable", made.lines.len(), made.held_out.len(), made.unanswerable);
+    let (training, held_out) = (made.lines.len(), made.held_out.len());
+    say(&format!("{training} to train on, {held_out} held out, {} unanswerable", made.unanswerable));
+    say(&format!(
+        "left out: {} groups that share a passage with held-out contexts, {} examples as too many unanswerable ones",
+        made.shared, made.surplus
+    ));
     Ok(())
 }

@@ -4,6 +4,7 @@ pub(crate) mod data;
 pub(crate) mod reinforce;
 pub(crate) mod run;
 
+use std::io::Write;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -20,6 +21,11 @@ use train::memory::{Plan, parameters};
 use train::optimiser::{Decay, Settings};
 use train::run::{Options, train};
 use train::{TrainError, state};
+
+/// Prints a line. Training continues if its output is no longer read.
+pub(crate) fn say(line: &str) {
+    let _ = writeln!(std::io::stdout(), "{line}");
+}
 
 /// Options of every training run.
 #[derive(Debug, Args)]
@@ -160,14 +166,14 @@ impl TrainArgs {
             time: loaded.time,
         };
         let held_out = self.held_out(&loaded.base)?;
-        let say = &mut |line: &str| println!("{line}");
-        let outcome = train(&loaded.base.network, lessons, held_out.as_ref(), &options, say)?;
-        println!(
+        let outcome = train(&loaded.base.network, lessons, held_out.as_ref(), &options, &mut say)?;
+        let adapter = options.folder.join("adapter");
+        say(&format!(
             "{} steps done, loss {:.4}; the adapter is in {}",
             outcome.steps,
             outcome.loss,
-            options.folder.join("adapter").display()
-        );
+            adapter.display()
+        ));
         Ok(())
     }
 }

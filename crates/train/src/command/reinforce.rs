@@ -14,7 +14,7 @@ use train::reinforce::Reinforcement;
 use train::rollouts::Offline;
 use train::sampler::EngineSampler;
 
-use super::{Loaded, Schedule, TrainArgs};
+use super::{Loaded, Schedule, TrainArgs, say};
 
 #[derive(Debug, Args)]
 pub(crate) struct ReinforceArgs {
@@ -73,14 +73,14 @@ pub(crate) fn reinforce(args: &ReinforceArgs) -> anyhow::Result<()> {
 fn by_samples(args: &ReinforceArgs, loaded: &Loaded, data: &Path) -> anyhow::Result<()> {
     let reader = loaded.base.reader();
     let tasks = reader.tasks(data, args.reply_tokens)?;
-    println!(
+    say(&format!(
         "{} tasks, {} prompts of a step, {} replies to each; {} left out as longer than {}",
         tasks.tasks.len(),
         args.batch,
         args.samples,
         tasks.too_long,
         reader.longest
-    );
+    ));
     let (temperature, reply_tokens) = (args.temperature(), args.reply_tokens);
     let (model, time) = (args.training.model.clone(), loaded.time);
     let mut sampler = EngineSampler { model, temperature, reply_tokens, time };
@@ -105,12 +105,12 @@ fn by_rollouts(args: &ReinforceArgs, loaded: &Loaded) -> anyhow::Result<()> {
     let named = |name: &String| Agent::ALL.into_iter().find(|agent| agent.to_string() == *name);
     let agent = args.agent.as_ref().and_then(named).context("rollouts need --agent")?;
     let rollouts = loaded.base.reader().rollouts(&args.rollouts, agent, args.temperature())?;
-    println!(
+    say(&format!(
         "{} calls of the {agent} with mean reward {:.3}; left out: {}",
         rollouts.examples.len(),
         rollouts.reward,
         rollouts.left_out
-    );
+    ));
     let batch = args.batch as usize;
     let steps = args.steps.unwrap_or(rollouts.examples.len().div_ceil(batch));
     let mut lessons = Offline {

@@ -6,7 +6,7 @@ use clap::Args;
 use train::batch::tokens_of;
 use train::lessons::Supervised;
 
-use super::{Schedule, TrainArgs};
+use super::{Schedule, TrainArgs, say};
 
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
@@ -33,14 +33,14 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<()> {
     let reader = loaded.base.reader();
     let training = reader.read(&args.data)?;
     let tokens: usize = training.groups.iter().map(|group| tokens_of(&training.examples[group.clone()])).sum();
-    println!(
+    say(&format!(
         "{} examples in {} groups of {} tokens on average; {} left out as longer than {}",
         training.examples.len(),
         training.groups.len(),
         tokens / training.groups.len(),
         training.too_long,
         reader.longest
-    );
+    ));
     let batch = args.batch as usize;
     let steps = args.steps.unwrap_or(training.groups.len().div_ceil(batch));
     let (pass_tokens, seed) = (args.training.pass_tokens, args.training.seed);
