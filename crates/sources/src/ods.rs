@@ -49,7 +49,7 @@ pub(crate) fn source(path: &str, bytes: &[u8]) -> Result<Source, Cause> {
 struct Sheet {
     name: String,
     rows: Rows,
-    /// How often the current row stands in the sheet.
+    /// How often the current row is repeated in the sheet.
     row_times: usize,
     column: usize,
     cell: Option<Cell>,
@@ -58,7 +58,7 @@ struct Sheet {
 
 #[derive(Default)]
 struct Cell {
-    /// How often the cell stands in its row.
+    /// How often the cell is repeated in its row.
     times: usize,
     /// A number or a date, whatever its format shows.
     value: Option<String>,
@@ -143,7 +143,7 @@ impl Cell {
     }
 }
 
-/// How often an element stands in its place.
+/// How often an element is repeated.
 fn times(tag: &Tag<'_>, attribute: &str) -> usize {
     tag.attribute(attribute).and_then(|times| times.parse().ok()).unwrap_or(1).min(ROWS)
 }

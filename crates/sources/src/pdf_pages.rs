@@ -12,7 +12,7 @@ use pdf_extract::{Document, Error, Object, PlainTextOutput, output_doc_page};
 use crate::limit::PDF_PAGE_BYTES;
 use crate::{Cause, Kind, Limit, pdf_repair};
 
-/// Stands for the text of a page that has none and shows a picture.
+/// The mark in place of the text of a page that has none and shows a picture.
 pub(crate) const PICTURE: &str = "\u{1}";
 
 /// Reads a PDF in this process and passes on the text of one page after another.

@@ -80,7 +80,7 @@ impl Rows {
         Ok(())
     }
 
-    /// Ends the current row, which stands several times in the table; a header is written once.
+    /// Ends the current row, which is repeated in the table; a header is written once.
     ///
     /// # Errors
     /// [`Limit::TextBytes`].

@@ -36,7 +36,7 @@ pub struct Stating<'a> {
 /// * if the question has a name, a number or a date that is neither in the quote nor in the sentences beside it;
 /// * if the answer is not of the type that the question requires (a number or a date alone is no person), or repeats
 ///   its words;
-/// * if the sentence of the answer gives it another part than the question asks for;
+/// * if the sentence of the answer gives it another part than the question asks for, or has only a noun for what is done;
 /// * if a speaker speaks of himself and the question is about another person;
 /// * if the sentence of the answer is itself a question, or holds the answer without asserting it.
 pub fn can_state(question: &str, stating: &Stating<'_>) -> bool {
@@ -68,11 +68,28 @@ fn can_be_of(question: &str, parsed: &Question, stating: &Stating<'_>, range: Ra
     let sentence = &stating.text[range.clone()];
     let answer = offset(&(stating.answer.start..stating.answer.end.min(range.end)), range.start);
     !is_question(sentence)
+        && !has_noun_for_verb(question, sentence)
         && !is_behind_object(question, sentence, &answer)
         && !is_circumstance(question, parsed, sentence, &answer)
         && !is_in_brackets_behind_name(question, sentence, &answer)
         && (!asks_when(parsed, question) || !is_attribute_year(sentence, &answer))
         && (!asks_for_score(parsed) || is_score(&sentence[answer], sentence))
+}
+
+/// The ends of nouns that are made of verbs.
+const NOUNS_OF_VERBS: [&str; 8] = ["ion", "ions", "ment", "ments", "ance", "ances", "ence", "ences"];
+
+/// Whether a sentence has only a noun for what is done in a question: "She provided a translation" does not tell what she
+/// translated.
+fn has_noun_for_verb(question: &str, sentence: &str) -> bool {
+    let (asked, given) = (words(question), words(sentence));
+    let is_noun = |word: &Word| NOUNS_OF_VERBS.iter().any(|end| word.lower.ends_with(end));
+    let behind_auxiliary = asked.iter().skip_while(|word| !matches!(word.lower.as_str(), "do" | "does" | "did"));
+    let mut verbs = behind_auxiliary.filter(|word| word.stem.is_some() && !word.capital && !is_noun(word));
+    verbs.any(|verb| {
+        let mut same = given.iter().filter(|word| word.stem == verb.stem).peekable();
+        same.peek().is_some() && same.all(is_noun)
+    })
 }
 
 /// Whether the words of an answer can be one: of the type that is required, and not all of them those of the question.
@@ -297,6 +314,10 @@ mod tests {
         assert!(!states("What was the final score of the round?", round, "11 points"));
         assert!(states("What was the final score of the round?", round, "23–16"));
         assert!(states("What was the highest score?", "The highest score was 98 points.", "98 points"));
+        let signs = "Ida gave a sign language translation of the hymn.";
+        assert!(!states("What did Ida translate?", signs, "sign language"));
+        assert!(states("What kind of translation did Ida give?", signs, "sign language"));
+        assert!(states("What did Ida translate?", "Ida translated the hymn in her translation.", "the hymn"));
         let ring = "Ann bought a ring in Rome.";
         assert!(!states("What did Ann buy?", ring, "Rome") && states("What did Ann buy?", ring, "a ring"));
     }

@@ -52,7 +52,7 @@ impl Generation {
     /// The finished response, which is kept if the request stores it. One that cannot be written has `store: false` and a
     /// warning, unless the request asks for its storage.
     pub async fn run(&mut self, app: &App, tenant: &Arc<Tenant>) -> Result<Value> {
-        // It is released when this ends, before the client is told.
+        // It is released when this ends, before the client receives the response.
         let continued = self.continued.take();
         let mut response = match &self.asked.source {
             Source::Model { call, length, thinking_tokens } => {
