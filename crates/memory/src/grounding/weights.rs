@@ -26,7 +26,8 @@ pub(super) const ANSWERABLE: [f64; 9] = [-3.4673, 2.2900, 2.0022, 1.2491, 0.0893
 
 /// Bias and weights of [`super::reading`], fitted to all readings of 1,331 questions that the suite `answers` does not ask: 400 of XQuAD,
 /// English, each of its article and of its paragraph; 132 of FairytaleQA, each of its story; 100 of FriendsQA, as conversations; 100 each
-/// of the training sets of HotpotQA and MuSiQue; and 99 of XQuAD without the paragraph of the answer, whose readings are all wrong.
+/// of the training sets of HotpotQA and MuSiQue; and 99 of XQuAD without the paragraph of the answer, whose readings are all wrong. The
+/// reader was that of three stages of training.
 /// `memlocal-bench qa --suite answers --cases xquad,paragraph,hotpotqa,locomo,unanswerable` over them in these formats, then `cargo run
 /// --release -p memory --example grounding -- fit-reading RESULTS.jsonl`. 1,208 have readings. Each half judged by the weights of the other: the
 /// most probable reading is right for 713 questions and any for 781; its AUROC is 0.796, its Brier score 0.181.
