@@ -8,7 +8,7 @@ use std::arch::asm;
 use std::arch::x86_64::__cpuid_count;
 use std::sync::OnceLock;
 
-use super::{Bf16Unit, Left, ROWS, Right, STEP, Sums};
+use super::{Bf16Unit, Left, ROWS, Right, Sums};
 
 /// The tile configuration as `ldtilecfg` reads it.
 #[repr(C, align(64))]
@@ -87,8 +87,6 @@ macro_rules! step {
 }
 
 impl Bf16Unit for Amx {
-    const BUSY_OPERATIONS: usize = 6 * 2 * STEP * ROWS * ROWS;
-
     #[inline(always)]
     fn new(rows: usize) -> Self {
         let layout = &LAYOUTS[rows];
@@ -181,25 +179,6 @@ impl Bf16Unit for Amx {
             (_, 0) => store!("tilestored [{sums} + {line}], tmm2"),
             _ => store!("tilestored [{sums} + {line}], tmm3"),
         }
-    }
-
-    fn busy(rounds: usize) {
-        let amx = Amx::new(ROWS);
-        for _ in 0..rounds {
-            // SAFETY: registers only.
-            unsafe {
-                asm!(
-                    "tdpbf16ps tmm0, tmm6, tmm7",
-                    "tdpbf16ps tmm1, tmm6, tmm7",
-                    "tdpbf16ps tmm2, tmm6, tmm7",
-                    "tdpbf16ps tmm3, tmm6, tmm7",
-                    "tdpbf16ps tmm4, tmm6, tmm7",
-                    "tdpbf16ps tmm5, tmm6, tmm7",
-                    options(nomem, nostack, preserves_flags),
-                );
-            }
-        }
-        drop(amx);
     }
 }
 

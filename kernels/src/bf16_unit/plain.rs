@@ -1,14 +1,12 @@
 //! The contract in plain Rust.
 
-use super::{Bf16Unit, Left, ROWS, Right, STEP, Sums};
+use super::{Bf16Unit, Left, Right, Sums};
 
 pub(crate) struct Plain {
     sums: [[Sums; 2]; 2],
 }
 
 impl Bf16Unit for Plain {
-    const BUSY_OPERATIONS: usize = 2 * STEP * ROWS * ROWS;
-
     fn new(_: usize) -> Self {
         Plain { sums: [[Sums::ZERO; 2]; 2] }
     }
@@ -29,15 +27,6 @@ impl Bf16Unit for Plain {
 
     fn store(&mut self, i: usize, j: usize, sums: &mut Sums) {
         *sums = self.sums[i][j];
-    }
-
-    fn busy(rounds: usize) {
-        let (left, right) = ([super::Line::ZERO; ROWS], [super::Line::ZERO; STEP / 2]);
-        let mut unit = Plain::new(ROWS);
-        for _ in 0..rounds {
-            unit.add([Some(&left), None], [Some(&right), None]);
-        }
-        std::hint::black_box(&unit.sums);
     }
 }
 

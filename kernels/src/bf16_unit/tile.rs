@@ -31,9 +31,9 @@ impl Sums {
 }
 
 /// Running sums of up to two tiles of rows with up to two panels, on the thread that created it.
-pub(crate) trait Bf16Unit {
+pub(crate) trait Bf16Unit: Sized {
     /// Floating-point operations of one round of [`Bf16Unit::busy`].
-    const BUSY_OPERATIONS: usize;
+    const BUSY_OPERATIONS: usize = 4 * 2 * STEP * ROWS * ROWS;
 
     /// Configures the unit for tiles of `rows` rows, 1 to 16; dropping the value releases it.
     fn new(rows: usize) -> Self;
@@ -47,6 +47,17 @@ pub(crate) trait Bf16Unit {
     /// The sums of tile `i` with panel `j`, in the first rows.
     fn store(&mut self, i: usize, j: usize, sums: &mut Sums);
 
-    /// Multiplies register contents at the peak rate, for measurements.
-    fn busy(rounds: usize);
+    /// Multiplies two tiles of rows with two panels, all in the nearest cache, for measurements. Where another thread works on the
+    /// same core, loads of tiles take as long as their products and do not overlap with them.
+    fn busy(rounds: usize) {
+        let (left, right) = ([[Line::ZERO; ROWS]; 2], [[Line::ZERO; STEP / 2]; 2]);
+        let mut unit = Self::new(ROWS);
+        unit.clear();
+        for _ in 0..rounds {
+            unit.add([Some(&left[0]), Some(&left[1])], [Some(&right[0]), Some(&right[1])]);
+        }
+        let mut sums = Sums::ZERO;
+        unit.store(0, 0, &mut sums);
+        std::hint::black_box(&sums);
+    }
 }

@@ -154,6 +154,9 @@ fn multiply_panels<L: SimdF32x16, U: Bf16Unit>(
     let mut unit = U::new(rows.height);
     for first in range.clone().step_by(AT_ONCE) {
         let tiles = [Some(first), Some(first + ROWS).filter(|next| *next < range.end)];
+        for panel in panels.into_iter().flatten() {
+            panel.out.prefetch(&(first..range.end.min(first + AT_ONCE)));
+        }
         unit.clear();
         if first == range.start {
             let packed = panels.map(|panel| panel.map_or(&[][..], |panel| panel.packed));

@@ -110,6 +110,7 @@ fn multiply_rows<L: SimdF32x16, S: PairSums, const P: usize, const R: usize>(
     rows: &Rounded,
     tile: Range<usize>,
 ) {
+    panels.iter().for_each(|panel| panel.out.prefetch(&tile));
     let mut x = [&[][..]; R];
     for (r, x) in x.iter_mut().enumerate() {
         *x = &rows.row((tile.start + r).min(tile.end - 1))[..cols.div_ceil(2)];

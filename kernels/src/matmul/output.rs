@@ -6,7 +6,7 @@ use std::ops::Range;
 use super::PANEL;
 use crate::per_isa::per_isa;
 use crate::pool::Disjoint;
-use crate::simd::{self, SimdF32x16};
+use crate::simd::{self, SimdF32x16, prefetch_to_write};
 
 /// The function applied to `p = x wᵀ + bias`, bit-identical to the functions of [`activation`](crate::activation).
 #[derive(Debug, Clone, Copy)]
@@ -59,6 +59,15 @@ impl<'a> Output<'a> {
 }
 
 impl Columns<'_> {
+    /// Requests the cache lines of `rows` before their products are computed. Stores complete in order, and without it those of
+    /// one tile wait for memory one after the other.
+    #[inline(always)]
+    pub fn prefetch(mut self, rows: &Range<usize>) {
+        for row in rows.clone() {
+            prefetch_to_write(self.row(row).as_ptr());
+        }
+    }
+
     /// Applies the epilogue to the sums of `rows`, one register each, and stores them; there may be more registers than rows.
     #[inline(always)]
     pub fn write<L: SimdF32x16, const R: usize>(mut self, rows: &Range<usize>, sums: [L; R]) {

@@ -64,6 +64,7 @@ fn multiply_dense<L: SimdF32x16, const BYTES: usize>(
 ) {
     for first in range.clone().step_by(L::DENSE_ROWS) {
         let tile = first..range.end.min(first + L::DENSE_ROWS);
+        out.prefetch(&tile);
         match tile.len() {
             1 => out.write(&tile, dense::<L, 1, BYTES>(packed, load, rows, [first])),
             2 => out.write(&tile, dense(packed, load, rows, tile_of::<2>(&tile))),
@@ -97,6 +98,7 @@ fn multiply_quantised<L: SimdF32x16>(
         // Beside a matrix unit a tile may have more rows than fit into registers.
         let height = x.height_at(first);
         let tile = first..range.end.min(first + height);
+        out.prefetch(&tile);
         match height {
             1 => out.write(&tile, quantised::<L, 1>(format, packed, x.tile(first))),
             2 => out.write(&tile, quantised::<L, 2>(format, packed, x.tile(first))),

@@ -187,6 +187,21 @@ pub(crate) fn prefetch<T>(x: *const T) {
     }
 }
 
+/// Prefetches the cache line of `x` to be written.
+#[inline(always)]
+pub(crate) fn prefetch_to_write<T>(x: *const T) {
+    // SAFETY: a hint; nothing is read or written. Every x86-64 processor takes it, some as no operation.
+    #[cfg(target_arch = "x86_64")]
+    unsafe {
+        std::arch::asm!("prefetchw [{}]", in(reg) x, options(readonly, nostack, preserves_flags));
+    }
+    // SAFETY: as above.
+    #[cfg(target_arch = "aarch64")]
+    unsafe {
+        std::arch::asm!("prfm pstl1keep, [{}]", in(reg) x, options(readonly, nostack, preserves_flags));
+    }
+}
+
 /// [`crate::math::exp`] of every lane, with its bits.
 #[inline(always)]
 pub(crate) fn exp<L: SimdF32x16>(x: L) -> L {
