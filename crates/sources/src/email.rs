@@ -41,12 +41,29 @@ fn without_frame(bytes: &[u8]) -> Result<&[u8], Cause> {
 /// [`Cause::LimitExceeded`].
 pub(crate) fn read(bytes: &[u8], kind: Kind, deadline: Deadline) -> Result<Part, Cause> {
     let message = parsed(bytes)?;
-    let is_email = |message: &Message<'_>| SHOWN.iter().any(|name| message.header(name.clone()).is_some());
     let message = message.filter(|message| kind == Kind::Mailbox || is_email(message));
     let message = message.ok_or_else(|| Cause::damaged(kind, "a message has none of the headers of an e-mail"))?;
     let mut text = String::new();
     write(&message, &mut text, deadline)?;
     Ok(Part { title: header(&message, HeaderName::Subject), time: date(&message), text })
+}
+
+/// Writes an e-mail that is attached to another message; returns whether the bytes are one.
+///
+/// # Errors
+/// [`Cause::LimitExceeded`].
+pub(crate) fn write_attached(bytes: &[u8], text: &mut String, deadline: Deadline) -> Result<bool, Cause> {
+    let Some(message) = parsed(bytes)?.filter(is_email) else { return Ok(false) };
+    text.push_str(ATTACHED_MESSAGE);
+    write(&message, text, deadline)?;
+    Ok(true)
+}
+
+/// The line before a message that is attached to another.
+pub(crate) const ATTACHED_MESSAGE: &str = "\n[attached message]\n";
+
+fn is_email(message: &Message<'_>) -> bool {
+    SHOWN.iter().any(|name| message.header(name.clone()).is_some())
 }
 
 /// The message in these bytes; `None` if they have no headers.
@@ -107,8 +124,11 @@ fn check(bytes: &[u8]) -> Result<(), Limit> {
 }
 
 pub(crate) fn header(message: &Message<'_>, name: HeaderName<'static>) -> Option<String> {
-    let value = message.header(name)?;
-    let text = value.as_text_list().unwrap_or_default().join(", ");
+    one_line(&message.header(name)?.as_text_list().unwrap_or_default().join(", "))
+}
+
+/// A text with single spaces between its words; `None` if it has none.
+pub(crate) fn one_line(text: &str) -> Option<String> {
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     (!text.is_empty()).then_some(text)
 }
@@ -117,13 +137,45 @@ fn date(message: &Message<'_>) -> Option<String> {
     message.date().filter(|date| date.is_valid()).map(mail_parser::DateTime::to_rfc822)
 }
 
+/// The headers of a message that are shown, each on one line.
+pub(crate) struct Headers {
+    pub subject: Option<String>,
+    pub from: Option<String>,
+    pub to: Option<String>,
+    pub cc: Option<String>,
+    pub date: Option<String>,
+}
+
+impl Headers {
+    pub fn of(message: &Message<'_>) -> Self {
+        let header = |name| header(message, name);
+        Headers {
+            subject: header(HeaderName::Subject),
+            from: header(HeaderName::From),
+            to: header(HeaderName::To),
+            cc: header(HeaderName::Cc),
+            date: date(message),
+        }
+    }
+
+    pub fn write(&self, text: &mut String) {
+        let lines = [
+            ("# ", &self.subject),
+            ("From: ", &self.from),
+            ("To: ", &self.to),
+            ("Cc: ", &self.cc),
+            ("Date: ", &self.date),
+        ];
+        for (label, value) in lines {
+            if let Some(value) = value {
+                text.extend([label, value, "\n"]);
+            }
+        }
+    }
+}
+
 fn write(message: &Message<'_>, text: &mut String, deadline: Deadline) -> Result<(), Cause> {
-    let line = |label: &str, value: Option<String>| value.map_or_else(String::new, |value| format!("{label}{value}\n"));
-    text.push_str(&line("# ", header(message, HeaderName::Subject)));
-    text.push_str(&line("From: ", header(message, HeaderName::From)));
-    text.push_str(&line("To: ", header(message, HeaderName::To)));
-    text.push_str(&line("Cc: ", header(message, HeaderName::Cc)));
-    text.push_str(&line("Date: ", date(message)));
+    Headers::of(message).write(text);
     for body in bodies(message) {
         text.push('\n');
         match &body.body {
@@ -138,22 +190,55 @@ fn write(message: &Message<'_>, text: &mut String, deadline: Deadline) -> Result
     let mut invitation = String::new();
     for attached in message.attachments.iter().filter_map(|id| message.parts.get(*id as usize)) {
         if let PartType::Message(nested) = &attached.body {
-            text.push_str("\n[attached message]\n");
+            text.push_str(ATTACHED_MESSAGE);
             write(nested, text, deadline)?;
             continue;
         }
-        let entries = entries(message, attached)?;
-        // Invitations come twice, once as an attachment.
-        if entries.is_empty() || entries == invitation {
-            let format = if is_tnef(attached) { ", in Outlook's format TNEF, which is not read" } else { "" };
-            text.extend(["\n[attachment: ", &name(attached), format, "]\n"]);
-        } else {
-            text.extend(["\n[calendar: ", &name(attached), "]\n", &entries, "\n"]);
-            invitation = entries;
-        }
-        check_text(text.len())?;
+        let kind = attached.content_type().map(|kind| format!("{}/{}", kind.ctype(), kind.subtype().unwrap_or("?")));
+        let attachment = Attachment {
+            name: attached.attachment_name().and_then(one_line),
+            kind,
+            entries: entries(message, attached)?,
+        };
+        attachment.write(text, &mut invitation)?;
     }
     Ok(check_text(text.len())?)
+}
+
+/// An attachment that is not a message.
+pub(crate) struct Attachment {
+    pub name: Option<String>,
+    /// Its MIME type.
+    pub kind: Option<String>,
+    /// The entries of a calendar; empty for other attachments.
+    pub entries: String,
+}
+
+impl Attachment {
+    /// Writes the entries of a calendar, else the name. `invitation` is the last calendar that was written.
+    ///
+    /// # Errors
+    /// [`Limit::TextBytes`].
+    pub fn write(self, text: &mut String, invitation: &mut String) -> Result<(), Limit> {
+        let format = if self.is_tnef() { ", in Outlook's format TNEF, which is not read" } else { "" };
+        let name = self.name.or(self.kind).unwrap_or_else(|| "without a name".to_owned());
+        // Invitations come twice, once as an attachment.
+        if self.entries.is_empty() || self.entries == *invitation {
+            text.extend(["\n[attachment: ", &name, format, "]\n"]);
+        } else {
+            text.extend(["\n[calendar: ", &name, "]\n", &self.entries, "\n"]);
+            *invitation = self.entries;
+        }
+        check_text(text.len())
+    }
+
+    /// Whether it is Outlook's `winmail.dat`, which holds a message and its attachments.
+    fn is_tnef(&self) -> bool {
+        let kinds = ["application/ms-tnef", "application/vnd.ms-tnef"];
+        let is_one = |value: &str, known: &[&str]| known.iter().any(|known| value.eq_ignore_ascii_case(known));
+        self.kind.as_deref().is_some_and(|kind| is_one(kind, &kinds))
+            || self.name.as_deref().is_some_and(|name| is_one(name, &["winmail.dat"]))
+    }
 }
 
 /// The entries of an attached calendar as text; empty for another attachment, or for a calendar without entries.
@@ -163,15 +248,17 @@ fn entries(message: &Message<'_>, attached: &MessagePart<'_>) -> Result<String, 
         PartType::Binary(bytes) if attached.is_content_type("application", "ics") => String::from_utf8_lossy(bytes),
         _ => return Ok(String::new()),
     };
-    check_text(text.len())?;
-    let entries: Vec<String> = calendar::entries(&text)?.into_iter().map(|entry| entry.text).collect();
-    Ok(entries.join("\n\n"))
+    Ok(entries_of(&text)?)
 }
 
-/// Whether an attachment is Outlook's `winmail.dat`, which holds a message and its attachments.
-fn is_tnef(attached: &MessagePart<'_>) -> bool {
-    ["ms-tnef", "vnd.ms-tnef"].iter().any(|kind| attached.is_content_type("application", kind))
-        || attached.attachment_name().is_some_and(|name| name.eq_ignore_ascii_case("winmail.dat"))
+/// The entries of a calendar as text.
+///
+/// # Errors
+/// [`Limit::Records`], [`Limit::TextBytes`].
+pub(crate) fn entries_of(calendar: &str) -> Result<String, Limit> {
+    check_text(calendar.len())?;
+    let entries: Vec<String> = calendar::entries(calendar)?.into_iter().map(|entry| entry.text).collect();
+    Ok(entries.join("\n\n"))
 }
 
 /// The parts with the plain text of a message, or with its HTML if no such part has words.
@@ -211,12 +298,6 @@ pub(crate) fn words_of<'a>(
     let decode = if is_html { encoding::decode_html } else { encoding::decode };
     let decoded = bytes.and_then(|bytes| decode(bytes).ok());
     Ok(decoded.map_or(Cow::Borrowed(words), |decoded| Cow::Owned(decoded.text)))
-}
-
-fn name(attached: &MessagePart<'_>) -> String {
-    let name = attached.attachment_name().map(|name| name.split_whitespace().collect::<Vec<_>>().join(" "));
-    let kind = attached.content_type().map(|kind| format!("{}/{}", kind.ctype(), kind.subtype().unwrap_or("?")));
-    name.or(kind).unwrap_or_else(|| "without a name".to_owned())
 }
 
 #[cfg(test)]

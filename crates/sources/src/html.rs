@@ -54,6 +54,11 @@ impl Deadline {
         Deadline { end: self.end + pause, ..self }
     }
 
+    /// Refuses to continue after its end.
+    pub fn check(self) -> Result<(), Limit> {
+        if Instant::now() > self.end { Err(Limit::Time(self.time)) } else { Ok(()) }
+    }
+
     #[cfg(test)]
     pub fn passed() -> Self {
         let end = Instant::now();
@@ -104,9 +109,7 @@ fn parse(html: &str, deadline: Deadline) -> Result<RcDom, Cause> {
         if tree.depth() > NESTING {
             return Err(Limit::Nesting(NESTING).into());
         }
-        if Instant::now() > deadline.end {
-            return Err(Limit::Time(deadline.time).into());
-        }
+        deadline.check()?;
         rest = after;
     }
     Ok(parser.finish())

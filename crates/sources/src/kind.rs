@@ -40,7 +40,7 @@ pub enum Kind {
     Xlsx,
     /// `.epub`
     Epub,
-    /// `.eml`, `.emlx`
+    /// `.eml`, `.emlx`, `.msg`
     Email,
     /// `.mbox`, and files without an extension that start as mailboxes do
     Mailbox,
@@ -91,6 +91,7 @@ impl Kind {
         ("epub", Kind::Epub),
         ("eml", Kind::Email),
         ("emlx", Kind::Email),
+        ("msg", Kind::Email),
         ("mbox", Kind::Mailbox),
         ("ics", Kind::Calendar),
         ("vcf", Kind::Contacts),

@@ -9,6 +9,7 @@
 //! | calendars, contacts | [`JSON_BYTES`] of file, [`RECORDS`] entries, [`TEXT_BYTES`] of text |
 //! | Slack | [`SLACK_NAME_BYTES`] a user's name |
 //! | e-mail, mailboxes, web archives | [`MAIL_BYTES`], [`MAIL_LINES`] and [`MAIL_PARAMETERS_BYTES`] a header in a message, [`NESTING`] levels, [`TEXT_BYTES`] of text; each HTML part as HTML; a message of a mailbox beyond a limit is left out |
+//! | Outlook's messages | [`MAIL_BYTES`] of file and of unpacked RTF, [`COMPOUND_ENTRIES`], [`MESSAGE_NESTING`] messages in one another, [`HTML_TIME`] in all, [`TEXT_BYTES`] of text; HTML, RTF and attached e-mails as such |
 //! | mailboxes | [`MAILBOX_DOCUMENT_BYTES`] of text and [`RECORDS`] messages a document, then another begins |
 //! | RTF | [`RTF_BYTES`] of file, [`RTF_WORD_BYTES`] a word, [`NESTING`] levels, [`TEXT_BYTES`] of text |
 //! | HTML | [`HTML_BYTES`], [`HTML_NODES`] nodes, [`HTML_ATTRIBUTES`], [`NESTING`] levels, [`COLUMNS`] cells in a row, [`FORMULA_BYTES`] a formula, [`TEXT_BYTES`] of text; [`HTML_TIME`] for all pages in a file, in a mailbox for each [`FILE_BYTES`] |
@@ -49,12 +50,16 @@ pub(crate) const MAILBOX_DOCUMENT_BYTES: usize = 8 << 20;
 pub(crate) const FORMULA_BYTES: usize = 1 << 20;
 /// The longest name of a user in an export of Slack, which permits 80 characters.
 pub(crate) const SLACK_NAME_BYTES: usize = 512;
-/// The largest e-mail, its attachments included, and the largest web archive.
+/// The largest e-mail, its attachments included, the largest web archive, and the largest unpacked RTF of a message.
 pub(crate) const MAIL_BYTES: u64 = 64 * MIB;
 /// The most lines of an e-mail: each can be a header.
 pub(crate) const MAIL_LINES: usize = 2_000_000;
 /// The longest header of an e-mail that describes its content.
 pub(crate) const MAIL_PARAMETERS_BYTES: usize = 64 << 10;
+/// The most storages and streams of an Outlook message: each recipient and each attachment has about ten.
+pub(crate) const COMPOUND_ENTRIES: usize = 100_000;
+/// The most messages of Outlook's within one another: the names of their parts grow with each.
+pub(crate) const MESSAGE_NESTING: usize = 32;
 /// The largest RTF file.
 pub(crate) const RTF_BYTES: u64 = 128 * MIB;
 /// The longest text without a space in an RTF file.
@@ -132,7 +137,7 @@ pub enum Limit {
     HtmlNodes(u64),
     /// The number of attributes of all elements of an HTML page.
     HtmlAttributes(u64),
-    /// The depth of nested elements.
+    /// The depth of nested elements, or of messages within one another.
     Nesting(usize),
     /// The number of objects in a JSON file, of messages of a chat, or of entries of a calendar.
     Records(usize),

@@ -2,15 +2,14 @@
 
 use crate::archive::{Archive, resolve};
 use crate::limit::check_entries;
-use crate::{Cause, Kind, xml};
+use crate::{Cause, Kind, compound, xml};
 
 /// Opens the archive of a document.
 ///
 /// # Errors
 /// [`Cause::Encrypted`]: Office keeps a document with a password in the container of its old formats.
 pub(crate) fn open(bytes: &[u8], kind: Kind) -> Result<Archive<'_>, Cause> {
-    const COMPOUND_FILE: [u8; 8] = [0xD0, 0xCF, 0x11, 0xE0, 0xA1, 0xB1, 0x1A, 0xE1];
-    if !bytes.starts_with(&COMPOUND_FILE) {
+    if !bytes.starts_with(&compound::SIGNATURE) {
         return Archive::open(bytes, kind);
     }
     let encrypted: Vec<u8> = "EncryptedPackage".encode_utf16().flat_map(u16::to_le_bytes).collect();

@@ -12,8 +12,8 @@ use crate::kind::is_temporary;
 use crate::limit::{FILE_BYTES, HTML_BYTES, JSON_BYTES, MAIL_BYTES, RTF_BYTES, TEXT_FILE_BYTES};
 use crate::{Captions, Cause, Kind, Limit, PdfChild, SlackUsers, Source, SourceError, TextFile};
 use crate::{
-    calendar, contacts, conversation, docx, email, epub, html, mailbox, notebook, odp, ods, odt, pdf, plain, pptx, rtf,
-    table, web_archive, xlsx,
+    calendar, compound, contacts, conversation, docx, email, epub, html, mailbox, notebook, odp, ods, odt, outlook,
+    pdf, plain, pptx, rtf, table, web_archive, xlsx,
 };
 
 /// How to read files.
@@ -139,7 +139,7 @@ fn read_as_named(path: &Path, options: &ReadOptions) -> Result<Sources, Cause> {
         Some(Kind::Pptx) => pptx::source(&name, &bytes()?)?,
         Some(Kind::Xlsx) => xlsx::source(&name, &bytes()?)?,
         Some(Kind::Epub) => epub::source(&name, &bytes()?, deadline)?,
-        Some(Kind::Email) => email::source(&name, &bytes()?, deadline)?,
+        Some(Kind::Email) => mail(&name, &bytes()?, deadline)?,
         Some(Kind::Mailbox) => return Ok(Sources(Box::new(mailbox::documents(&name, path)?))),
         Some(Kind::WebArchive) => web_archive::source(&name, &bytes()?, deadline)?,
         Some(Kind::Table) => table::source(&name, path)?,
@@ -149,6 +149,12 @@ fn read_as_named(path: &Path, options: &ReadOptions) -> Result<Sources, Cause> {
         Some(kind) => return read_text(&name, kind, text()?, options, deadline).map(Sources::of),
     };
     Ok(Sources::of(vec![source]))
+}
+
+/// Reads an e-mail. Its content tells the format, since mails of both are kept under either name.
+fn mail(name: &str, bytes: &[u8], deadline: Deadline) -> Result<Source, Cause> {
+    let is_outlook = bytes.starts_with(&compound::SIGNATURE);
+    if is_outlook { outlook::source(name, bytes, deadline) } else { email::source(name, bytes, deadline) }
 }
 
 /// Reads a file that is a text in any encoding.

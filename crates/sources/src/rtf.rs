@@ -9,6 +9,7 @@ use std::mem;
 
 use encoding_rs::{self as encodings, Encoding};
 
+use crate::code_page::encoding_of_page;
 use crate::limit::{NESTING, RTF_WORD_BYTES, TEXT_BYTES};
 use crate::prose::{Gap, Prose, Script};
 use crate::rtf_tokens::{Token, tokens};
@@ -16,6 +17,15 @@ use crate::{Cause, Kind, Limit, Source, symbol};
 
 /// A `.rtf` file.
 pub(crate) fn source(path: &str, bytes: &[u8]) -> Result<Source, Cause> {
+    let (title, text) = document(bytes)?;
+    Source::whole(path, Kind::Rtf, title, text)
+}
+
+/// The title and the text of a document.
+///
+/// # Errors
+/// [`Cause::Damaged`], [`Cause::LimitExceeded`].
+pub(crate) fn document(bytes: &[u8]) -> Result<(Option<String>, String), Cause> {
     let bytes = bytes.trim_ascii_start();
     if !bytes.starts_with(b"{\\rtf") {
         return Err(damaged("it does not start with {\\rtf"));
@@ -32,7 +42,7 @@ pub(crate) fn source(path: &str, bytes: &[u8]) -> Result<Source, Cause> {
     }
     reader.end_row();
     let title = Some(reader.title.trim().to_owned()).filter(|title| !title.is_empty());
-    Source::whole(path, Kind::Rtf, title, reader.prose.finish()?)
+    Ok((title, reader.prose.finish()?))
 }
 
 fn damaged(detail: impl Into<String>) -> Cause {
@@ -400,30 +410,6 @@ fn symbol_of_field(instruction: &str) -> Option<char> {
         None => font.split_whitespace().next()?,
     };
     symbol::character(font, code)
-}
-
-/// The encoding of a Windows code page.
-fn encoding_of_page(page: i32) -> Option<&'static Encoding> {
-    Some(match page {
-        866 => encodings::IBM866,
-        874 => encodings::WINDOWS_874,
-        932 => encodings::SHIFT_JIS,
-        936 => encodings::GBK,
-        949 => encodings::EUC_KR,
-        950 => encodings::BIG5,
-        1250 => encodings::WINDOWS_1250,
-        1251 => encodings::WINDOWS_1251,
-        1252 => encodings::WINDOWS_1252,
-        1253 => encodings::WINDOWS_1253,
-        1254 => encodings::WINDOWS_1254,
-        1255 => encodings::WINDOWS_1255,
-        1256 => encodings::WINDOWS_1256,
-        1257 => encodings::WINDOWS_1257,
-        1258 => encodings::WINDOWS_1258,
-        10_000 => encodings::MACINTOSH,
-        65_001 => encodings::UTF_8,
-        _ => return None,
-    })
 }
 
 /// The encoding of a font's character set, if it differs from the document's.

@@ -5,6 +5,10 @@
 
 #[path = "bombs/archive.rs"]
 mod archive;
+#[path = "bombs/outlook.rs"]
+mod outlook;
+#[path = "tests/outlook_file.rs"]
+mod outlook_file;
 #[path = "bombs/pdf.rs"]
 mod pdf;
 
@@ -62,9 +66,11 @@ fn bombs_are_refused_within_their_limits() {
     notebooks();
     tables();
     mail();
+    outlook::bombs();
     rtf();
     calendars();
     largest();
+    outlook::largest();
     small_files_take_little_memory();
     assert!(archives.wait().unwrap().success(), "archives");
 }
@@ -144,6 +150,7 @@ fn small_files_take_little_memory() {
         ("a.json".to_owned(), json.to_vec()),
         ("a.rtf".to_owned(), rtf),
         ("a.eml".to_owned(), mail),
+        ("a.msg".to_owned(), outlook_file::letter()),
     ];
     let changes = prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6);
     let config = ProptestConfig { failure_persistence: None, ..ProptestConfig::default() };

@@ -13,6 +13,8 @@ mod mail;
 #[cfg(unix)]
 mod ocr;
 mod office;
+mod outlook;
+mod outlook_file;
 mod pdf;
 mod random_input;
 mod rtf;

@@ -25,7 +25,7 @@ fn file_name() -> impl Strategy<Value = &'static str> {
     prop::sample::select(vec![
         "a.txt", "a.md", "a.html", "a.pdf", "a.docx", "a.epub", "a.json", "a.jsonl", "a.csv", "a.tsv", "a.rtf",
         "a.eml", "a.mbox", "a.ipynb", "a.py", "a.odt", "a.pptx", "a.xlsx", "a.ics", "a.vcf", "a.none", "a.ods",
-        "a.odp", "a.emlx", "a.mht", "Inbox",
+        "a.odp", "a.emlx", "a.mht", "Inbox", "a.msg",
     ])
 }
 
@@ -38,6 +38,7 @@ fn nearly_good() -> impl Strategy<Value = (&'static str, Vec<u8>)> {
         ("a.html", HTML.as_bytes().to_vec()),
         ("a.rtf", crate::rtf::LETTER.as_bytes().to_vec()),
         ("a.eml", crate::mail::LETTER.as_bytes().to_vec()),
+        ("a.msg", crate::outlook_file::letter()),
         ("a.ipynb", crate::texts::NOTEBOOK.as_bytes().to_vec()),
         ("a.ics", crate::calendars::CALENDAR.as_bytes().to_vec()),
         ("a.vcf", crate::calendars::CONTACTS.as_bytes().to_vec()),
