@@ -171,14 +171,16 @@ pub struct Qa {
     /// Reach FACTOR times the context that the models were made for (YaRN) [default: the preset's for the suite, else 1]
     #[arg(long, value_name = "FACTOR")]
     pub yarn: Option<f32>,
-    /// Scorers [default: those that the papers use on the data set]
+    /// Scorers: f1:locomo, f1:gam, f1:squad, em:squad, bleu1, ruler:gam, ruler:nvidia, mc:letter, and with a judge
+    /// mindgraph:cascade, mindgraph:judge, longmemeval:judge, locomo:judge [default: those that the papers use on the
+    /// data set]
     #[arg(long, value_name = "SCORER,...", value_delimiter = ',')]
     pub scorers: Vec<Scorer>,
     /// Write every call with its tokens, their log-probabilities and its reward to this file, one JSON object a line, for
     /// trainers (docs/training.md)
     #[arg(long, value_name = "FILE", conflicts_with = "engine")]
     pub rollouts: Option<PathBuf>,
-    /// The scorer of answers that rewards calls [default: the first of the scorers]
+    /// The scorer of answers that rewards calls, one of the run's [default: the first of them]
     #[arg(long, value_name = "SCORER", requires = "rollouts")]
     pub reward: Option<Scorer>,
     /// Prefixes of the categories to ask, or `all` [default: for locomo 1,2,3,4, as in the papers; else all]
@@ -187,44 +189,45 @@ pub struct Qa {
     /// Prefixes of the ids of the cases to ask: conversations, stories or samples [default: all]
     #[arg(long, value_name = "ID,...", value_delimiter = ',')]
     pub cases: Vec<String>,
-    /// Ask only the first N questions; for answers the first N of each part
+    /// Ask only the first N questions; for answers and follow-ups the first N of each part
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub limit: Option<usize>,
-    /// Ask N questions drawn by the seed
+    /// Ask N questions drawn by the seed [default: the preset's for the suite, else all]
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub sample: Option<usize>,
-    /// Seed of sampling, of --sample and of ruler's generator [default: 0]
+    /// Seed of sampling, of --sample and of ruler's generator [default: the preset's, else 0]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// Order of prompt parts: shared-first or paper [default: shared-first]
+    /// Order of prompt parts: shared-first or paper [default: the preset's, else shared-first]
     #[arg(long)]
     pub layout: Option<Layout>,
-    /// Form of prompts: paper (in full) or small (for models below 2.5 billion parameters) [default: by each model's size]
+    /// Form of prompts: paper (in full) or small (for models below 2.5 billion parameters) [default: the preset's,
+    /// else by each model's size]
     #[arg(long)]
     pub profile: Option<Profile>,
-    /// Temperature [default: 0.3]
+    /// Temperature [default: the preset's, else 0.3]
     #[arg(long, value_name = "T", value_parser = temperature)]
     pub temperature: Option<f32>,
     /// Tokens of a page [default: the preset's for each method, else a sixteenth of the model's context, 2048 at most]
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub page_tokens: Option<usize>,
-    /// Tokens of retrieved pages in one prompt, 64 or more [default: half of the model's context]
+    /// Tokens of retrieved pages in one prompt, 64 or more [default: the preset's, else half of the model's context]
     #[arg(long, value_name = "N", value_parser = evidence_tokens)]
     pub evidence_tokens: Option<usize>,
     /// Maximum hits of each search [default: the preset's for each method, else as in its paper: 5 pages, for memcot 10 turns]
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub k: Option<usize>,
-    /// Where memcot searches: hybrid or lightrag, as of `memlocal ask` [default: hybrid]
+    /// Where memcot searches: hybrid or lightrag, as of `memlocal ask` [default: the preset's, else hybrid]
     #[arg(long, value_name = "STORE")]
     pub memcot_store: Option<MemcotStore>,
-    /// Layers of comorag: veridical, semantic, episodic [default: all]
+    /// Layers of comorag: veridical, semantic, episodic [default: the preset's, else all]
     #[arg(long, value_name = "LAYER,...", value_delimiter = ',')]
     pub layers: Vec<Knowledge>,
-    /// Turns before and after each hit that memcot reads too [default: 4, for longmemeval 15]
+    /// Turns before and after each hit that memcot reads too [default: the preset's, else 4, for longmemeval 15]
     #[arg(long, value_name = "N")]
     pub window: Option<usize>,
-    /// Maximum rounds of research, search or probing [default: as in each method's paper: gam 3, memcot 8, comorag 5,
-    /// mindgraph 40]
+    /// Maximum rounds of research, search or probing [default: the preset's for the suite, else as in each method's paper:
+    /// gam 3, memcot 8, comorag 5, mindgraph 40]
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub max_iterations: Option<usize>,
     /// Result of research that the responder gets: integration, pages or extraction
@@ -234,15 +237,15 @@ pub struct Qa {
     /// each method ends before the next begins, and time and memory are reported for each alone
     #[arg(long, default_value_t = 8, value_name = "N", value_parser = at_least_one)]
     pub width: usize,
-    /// For ruler: tokens of a sample, question and answer included [default: 8192]
+    /// For ruler: tokens of a sample, question and answer included [default: the preset's, else 8192]
     #[arg(long, value_name = "TOKENS", value_parser = at_least_one)]
     pub length: Option<usize>,
     /// For ruler: its tasks by name [default: all thirteen]
     #[arg(long, value_name = "TASK,...", value_delimiter = ',', value_parser = ruler_task)]
     pub tasks: Vec<String>,
-    /// For ruler: samples of each task
-    #[arg(long, default_value_t = 10, value_name = "N", value_parser = at_least_one)]
-    pub samples: usize,
+    /// For ruler: samples of each task [default: 10]
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    pub samples: Option<usize>,
     /// Resume the run in the folder
     #[arg(long)]
     pub resume: bool,

@@ -23,6 +23,10 @@ use crate::results::show;
 pub fn run(bench: &Qa, global: &GlobalFlags) -> Result<()> {
     let began = Beginning::now(command_line());
     let plan = plan(bench)?;
+    let rewarded = match &bench.rollouts {
+        Some(file) => Some((file, reward(bench, &plan)?)),
+        None => None,
+    };
     let path = bench.out.join(format!("qa-{}", plan.suite));
     // Malformed data are an error before any model is loaded. Generated data (ruler) depend on a model's tokenizer.
     let folder = if bench.resume { QaFolder::resume(&path, &plan)? } else { QaFolder::create(&path, &plan)? };
@@ -46,8 +50,8 @@ pub fn run(bench: &Qa, global: &GlobalFlags) -> Result<()> {
     let manifest = Manifest::new(began, models, folder.data().to_vec());
     folder.finish(&QaManifest::new(plan, notes, folder.tape(), manifest)?)?;
     let report = qa::write_report(folder.path())?;
-    if let Some(file) = &bench.rollouts {
-        write_rollouts(&folder, bench.reward, file)?;
+    if let Some((file, scorer)) = rewarded {
+        write_rollouts(&folder, scorer, file)?;
     }
     eprintln!("kept in {}", folder.path().display());
     show(&report, bench.json)
@@ -70,10 +74,10 @@ fn choices(plan: &Plan, bench: &Qa) -> Vec<ModelFlags> {
     plan.models.iter().map(choice).collect()
 }
 
-fn write_rollouts(folder: &QaFolder, reward: Option<Scorer>, file: &Path) -> Result<()> {
-    let plan = qa::manifest(folder.path())?.plan;
+/// The scorer that rewards calls, which is one of the run's.
+fn reward(bench: &Qa, plan: &Plan) -> Result<Scorer> {
     let scorers = plan.scorers()?;
-    let Some(scorer) = reward.or_else(|| scorers.first().copied()) else { anyhow::bail!("--reward is missing") };
+    let Some(scorer) = bench.reward.or_else(|| scorers.first().copied()) else { anyhow::bail!("--reward is missing") };
     if !scorers.contains(&scorer) {
         let hint = format!(
             "add it: --scorers {}",
@@ -81,6 +85,11 @@ fn write_rollouts(folder: &QaFolder, reward: Option<Scorer>, file: &Path) -> Res
         );
         return Err(refusal(format!("the run does not score answers by {scorer}"), hint));
     }
+    Ok(scorer)
+}
+
+fn write_rollouts(folder: &QaFolder, scorer: Scorer, file: &Path) -> Result<()> {
+    let plan = qa::manifest(folder.path())?.plan;
     let count = qa::write_rollouts(folder.path(), &plan, scorer, file)?;
     eprintln!("wrote {} to {}", counted(count.written, "rollout"), file.display());
     if count.without_reward > 0 {
@@ -113,14 +122,14 @@ fn plan(bench: &Qa) -> Result<Plan> {
     let elsewhere = bench.engine.engine.is_some().then(|| vec![model_name("", &bench.engine)]);
     let models = elsewhere.unwrap_or_else(|| bench.model.clone());
     let makes = suite == QaSuite::Ruler && bench.data.is_dir();
-    if !makes && (bench.length.is_some() || !bench.tasks.is_empty()) {
+    if !makes && (bench.length.is_some() || bench.samples.is_some() || !bench.tasks.is_empty()) {
         let hint = "give them with --suite ruler and --data FOLDER, a folder with its materials";
-        return Err(refusal("--length and --tasks are for samples that are generated", hint));
+        return Err(refusal("--length, --tasks and --samples are for samples that are generated", hint));
     }
     let ruler = makes.then(|| RulerPlan {
         length_tokens: bench.length.or_else(|| preset?.ruler_length).unwrap_or(8192),
         tasks: bench.tasks.clone(),
-        samples: bench.samples,
+        samples: bench.samples.unwrap_or(10),
     });
     let plan = Plan {
         suite: suite.to_string(),
@@ -238,6 +247,7 @@ fn same_data(manifest: &QaManifest) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use clap::Parser;
+    use launch::failure::hint_of;
 
     use super::*;
     use crate::args::{Args, Command};
@@ -254,8 +264,26 @@ mod tests {
     fn flags_that_would_have_no_effect_are_refused() {
         let plan = |words: &str| plan(&typed(words).unwrap()).is_ok();
         assert!(plan("--suite locomo"));
-        assert!(!plan("--suite locomo --length 4096") && !plan("--suite locomo --tasks vt"));
+        for words in ["--length 4096", "--tasks vt", "--samples 5"] {
+            assert!(!plan(&format!("--suite locomo {words}")), "{words}");
+        }
         assert!(typed("--suite ruler --tasks vt,cwe").is_ok() && typed("--suite ruler --tasks vt,cwx").is_err());
+    }
+
+    #[test]
+    fn a_reward_that_the_run_does_not_score_by_is_refused_before_its_data_are_read() {
+        let words = ["memlocal-bench", "qa", "--suite", "locomo", "--data", "none", "--rollouts", "rollouts.jsonl"];
+        let refused = |more: &[&str]| {
+            let args = Args::try_parse_from(words.iter().chain(more)).unwrap();
+            let Command::Qa(bench) = args.command else { panic!("another command") };
+            run(&bench, &args.global).unwrap_err()
+        };
+        let error = refused(&["--reward", "em:squad"]);
+        assert_eq!(error.to_string(), "the run does not score answers by em:squad");
+        assert_eq!(hint_of(&error).as_deref(), Some("add it: --scorers f1:locomo,f1:gam,bleu1,em:squad"));
+        for more in [&["--reward", "bleu1"][..], &[]] {
+            assert!(!refused(more).to_string().contains("does not score"), "the data are missing");
+        }
     }
 
     #[test]

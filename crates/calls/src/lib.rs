@@ -2,6 +2,7 @@
 //!
 //! A [`Call`] has the agent ([`Agent`]), the prompt ([`Prompt`], stable parts first), the format of the reply
 //! ([`OutputFormat`]) and its [`Limits`]. A [`Caller`] turns it into a [`Reply`]; an [`Embedder`] turns texts into vectors.
+//! What training, methods and scorers must share is here too: the prompt of [`reading`] and the [`number_words`].
 //!
 //! ```
 //! use calls::{Agent, Call, OutputFormat, Prompt, Stability};
@@ -19,6 +20,7 @@ mod caller;
 mod error;
 mod future;
 pub mod loops;
+pub mod number_words;
 mod permits;
 mod prompt;
 pub mod reading;

@@ -1,11 +1,13 @@
 //! Checkpoints: adapter, optimiser moments and position in one file, which is replaced atomically.
 
 use std::collections::HashMap;
+use std::fs::File;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use models::{LocalTime, MappedFile};
-use safetensors::tensor::TensorView;
-use safetensors::{Dtype, SafeTensors};
+use safetensors::tensor::{Metadata, TensorInfo};
+use safetensors::{Dtype, SafeTensorError, SafeTensors};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Result, TrainError, io};
@@ -17,6 +19,9 @@ pub const FILE: &str = "state.safetensors";
 /// The entries of its metadata; older checkpoints have no digest.
 const POSITION: &str = "position";
 const DIGEST: &str = "digest";
+
+/// Numbers of a tensor that are converted to bytes together.
+const PIECE: usize = 1 << 16;
 
 /// The position of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -33,29 +38,18 @@ pub struct Position {
     pub time: Option<String>,
 }
 
-/// Writes a checkpoint.
+/// Writes a checkpoint, in pieces: its bytes are not in memory together.
 ///
 /// # Errors
 /// If the file cannot be written.
 pub fn save(folder: &Path, position: &Position, parameters: &[Parameter]) -> Result<()> {
     let path = folder.join(FILE);
     let damaged = |reason: String| TrainError::Checkpoint { path: path.clone(), reason };
-    let parts: Vec<(String, Vec<u8>)> = parameters
-        .iter()
-        .enumerate()
-        .flat_map(|(at, Parameter { value, first, second })| names(at).into_iter().zip([value, first, second]))
-        .map(|(name, values)| (name, values.iter().flat_map(|x| x.to_le_bytes()).collect()))
-        .collect();
-    let views = parts
-        .iter()
-        .map(|(name, bytes)| Ok((name.as_str(), TensorView::new(Dtype::F32, vec![bytes.len() / 4], bytes)?)))
-        .collect::<std::result::Result<Vec<_>, safetensors::SafeTensorError>>()
-        .map_err(|error| damaged(error.to_string()))?;
     let position = serde_json::to_string(position).map_err(|error| damaged(error.to_string()))?;
-    let digest = digest(&position, parts.iter().map(|(_, bytes)| bytes.as_slice()));
+    let digest = digest(&position, pieces(parameters));
     let metadata = HashMap::from([(POSITION.to_owned(), position), (DIGEST.to_owned(), digest)]);
-    let bytes = safetensors::serialize(views, Some(metadata)).map_err(|error| damaged(error.to_string()))?;
-    models::replace_file(&path, &bytes).map_err(io(&path))
+    let header = header(metadata, parameters).map_err(|error| damaged(error.to_string()))?;
+    replace(&path, std::iter::once(header).chain(pieces(parameters))).map_err(io(&path))
 }
 
 /// The names of a parameter's values and moments.
@@ -63,12 +57,57 @@ fn names(at: usize) -> [String; 3] {
     ["value", "first", "second"].map(|name| format!("{name}.{at}"))
 }
 
+/// The values and moments of all parameters, each a tensor of the file, in the order of the file.
+fn tensors(parameters: &[Parameter]) -> impl Iterator<Item = &[f32]> {
+    parameters.iter().flat_map(|Parameter { value, first, second }| [&value[..], first, second])
+}
+
+/// The bytes of all tensors, [`PIECE`] numbers at a time.
+fn pieces(parameters: &[Parameter]) -> impl Iterator<Item = Vec<u8>> {
+    let pieces = tensors(parameters).flat_map(|tensor| tensor.chunks(PIECE));
+    pieces.map(|piece| piece.iter().flat_map(|number| number.to_le_bytes()).collect())
+}
+
+/// The part of the file before the bytes of the tensors: its length, then names, shapes and places of the tensors, with the
+/// metadata, as JSON that spaces fill up to a multiple of 8 bytes.
+fn header(
+    metadata: HashMap<String, String>,
+    parameters: &[Parameter],
+) -> std::result::Result<Vec<u8>, SafeTensorError> {
+    let mut end = 0;
+    let described = (0..parameters.len()).flat_map(names).zip(tensors(parameters)).map(|(name, tensor)| {
+        let start = end;
+        end += size_of_val(tensor);
+        (name, TensorInfo { dtype: Dtype::F32, shape: vec![tensor.len()], data_offsets: (start, end) })
+    });
+    let described = Metadata::new(Some(metadata), described.collect())?;
+    let mut json = serde_json::to_vec(&described)?;
+    json.resize(json.len().next_multiple_of(8), b' ');
+    Ok([&(json.len() as u64).to_le_bytes()[..], &json].concat())
+}
+
+/// Replaces a file at once or not at all, durably, as [`models::replace_file`] does, by bytes that come in pieces.
+fn replace(path: &Path, pieces: impl Iterator<Item = Vec<u8>>) -> std::io::Result<()> {
+    let beside = path.with_added_extension("part");
+    let mut file = File::create(&beside)?;
+    for piece in pieces {
+        file.write_all(&piece)?;
+    }
+    file.sync_all()?;
+    std::fs::rename(&beside, path)?;
+    #[cfg(unix)]
+    if let Some(folder) = path.parent() {
+        File::open(if folder.as_os_str().is_empty() { Path::new(".") } else { folder })?.sync_all()?;
+    }
+    Ok(())
+}
+
 /// blake3 of a position and of the bytes of all tensors.
-fn digest<'a>(position: &str, tensors: impl IntoIterator<Item = &'a [u8]>) -> String {
+fn digest(position: &str, bytes: impl IntoIterator<Item = impl AsRef<[u8]>>) -> String {
     let mut hasher = blake3::Hasher::new();
     hasher.update(position.as_bytes());
-    for bytes in tensors {
-        hasher.update(bytes);
+    for bytes in bytes {
+        hasher.update(bytes.as_ref());
     }
     hasher.finalize().to_hex().to_string()
 }
@@ -105,7 +144,7 @@ pub fn load(folder: &Path, parameters: &[Parameter]) -> Result<Option<(Position,
     let tensors = SafeTensors::deserialize(&bytes).map_err(|error| damaged(error.to_string()))?;
     let names: Vec<String> = (0..parameters.len()).flat_map(names).collect();
     let tensors = names.iter().map(|name| Ok(tensors.tensor(name)?.data()));
-    let tensors = tensors.collect::<std::result::Result<Vec<_>, safetensors::SafeTensorError>>();
+    let tensors = tensors.collect::<std::result::Result<Vec<_>, SafeTensorError>>();
     let tensors = tensors.map_err(|error| damaged(error.to_string()))?;
     if metadata.get(DIGEST).is_some_and(|known| *known != digest(&metadata[POSITION], tensors.iter().copied())) {
         return Err(damaged("its digest does not match".into()));
@@ -147,4 +186,23 @@ fn metadata(path: &Path, bytes: &[u8]) -> Result<HashMap<String, String>> {
 fn position(path: &Path, metadata: &HashMap<String, String>) -> Result<Position> {
     let damaged = |reason: String| TrainError::Checkpoint { path: path.to_owned(), reason };
     serde_json::from_str(&metadata[POSITION]).map_err(|error| damaged(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Linux writes to `/dev/null` and refuses to sync it.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_checkpoint_that_cannot_be_synced_replaces_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let position = |step| Position { step, tokens: 0, seconds: 0.0, settings: Vec::new(), time: None };
+        let parameter = || Parameter { value: vec![1.5], first: vec![0.0], second: vec![-0.0] };
+        save(folder.path(), &position(1), &[parameter()]).unwrap();
+        std::os::unix::fs::symlink("/dev/null", folder.path().join("state.safetensors.part")).unwrap();
+        save(folder.path(), &position(2), &[parameter()]).unwrap_err();
+        let kept = load(folder.path(), &[parameter()]).unwrap();
+        assert_eq!(kept, Some((position(1), vec![parameter()])));
+    }
 }

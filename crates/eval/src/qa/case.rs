@@ -86,7 +86,11 @@ impl Question {
 
     /// The conversation before it.
     pub fn turns(&self) -> Vec<Turn> {
-        let turn = |(question, answer): &(String, String)| Turn { question: question.clone(), answer: answer.clone() };
+        let turn = |(question, answer): &(String, String)| Turn {
+            question: question.clone(),
+            answer: answer.clone(),
+            short: None,
+        };
         self.history.iter().map(turn).collect()
     }
 

@@ -108,8 +108,9 @@ impl fmt::Display for Comparison {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Comparison { scorer, a, b, questions, mean_a, mean_b, low, high, p } = self;
         let percent = |value: f64| value * 100.0;
-        write!(f, "{scorer}: {} by {} {:.2}, {} by {} {:.2}", a.0, a.1, percent(*mean_a), b.0, b.1, percent(*mean_b))?;
-        write!(f, ", difference {:+.2}", percent(mean_b - mean_a))?;
+        let (mean_a, mean_b, difference) = (percent(*mean_a), percent(*mean_b), percent(mean_b - mean_a));
+        write!(f, "{scorer}: {} by {} {mean_a:.2} %, {} by {} {mean_b:.2} %", a.0, a.1, b.0, b.1)?;
+        write!(f, ", difference {difference:+.2} points")?;
         write!(f, " ({:+.2} to {:+.2} in 95 of 100 draws)", percent(*low), percent(*high))?;
         let verdict = match *p < LEVEL {
             _ if *questions < FEWEST => "too few to say",

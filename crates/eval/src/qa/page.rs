@@ -84,15 +84,14 @@ impl Report {
             f,
             "\n## Right, wrong, abstained\n\nRight: the words of a gold answer occur in the answer, or F1 is at least 0.5."
         )?;
-        writeln!(
-            f,
-            "Correct: right, or abstained where the documents do not hold the answer. Statements by verdict, and AUROC"
-        )?;
-        writeln!(f, "and Brier score of the confidence, where methods give them.\n")?;
+        writeln!(f, "Correct: right, or abstained where the documents do not hold the answer. Supported to quoted:")?;
+        writeln!(f, "statements by verdict; of wrong answers: supported statements of these. AUROC: how well the")?;
+        writeln!(f, "confidence separates questions with and without an answer, and right and wrong answers (50 is")?;
+        writeln!(f, "chance). Brier: mean squared distance of the confidence from 1 with an answer, 0 without.\n")?;
         write!(f, "| model | method | group | questions | right | wrong | abstained | correct, % |")?;
         writeln!(
             f,
-            " supported | of wrong answers | contradicted | unsupported | quoted | AUROC answerable | AUROC right | Brier answerable |"
+            " supported | of wrong answers | contradicted | unsupported | quoted | AUROC answerable, % | AUROC right, % | Brier answerable |"
         )?;
         writeln!(f, "|---|---|---|{}", "---:|".repeat(13))?;
         for row in &self.outcomes {
@@ -141,8 +140,8 @@ impl Report {
         }
         writeln!(
             f,
-            "\n## Retrieved evidence\n\nAmong the first k passages that searches and MemCoT's zoom-out retrieved, and among the first k sessions of these, \
-             each counted once.\n"
+            "\n## Retrieved evidence\n\nIn percent, among the first k passages that searches and MemCoT's zoom-out retrieved, and among the first k sessions \
+             of these, each counted once.\n"
         )?;
         write!(f, "| model | method | of |")?;
         names.iter().try_for_each(|name| write!(f, " {name} |"))?;
@@ -164,11 +163,12 @@ impl Report {
         writeln!(f, "\n## What it took\n\nPreparation in all, the rest by question; seconds")?;
         writeln!(
             f,
-            "by the clock where one question is asked at a time, else those of its calls. Given up: replies or steps that the method\ncontinued without.\n"
+            "by the clock where one question is asked at a time, else those of its calls. Given up: replies or steps that the method\ncontinued without. Cached: prompt tokens from the prefix cache. Written: tokens of replies. Compaction: the prompt of the"
         )?;
+        writeln!(f, "responder's first call, in percent of the tokens of the text.\n")?;
         write!(f, "| model | method | prepare: calls | prompt tokens | cached | written | given up | s |")?;
         write!(f, " question: calls | prompt tokens | cached | written | given up | s |")?;
-        writeln!(f, " compaction | peak memory, GB |\n|---|---|{}", "---:|".repeat(14))?;
+        writeln!(f, " compaction, % | peak memory, GB |\n|---|---|{}", "---:|".repeat(14))?;
         for cost in &self.costs {
             let Cost { model, method, questions, prepare, answer, .. } = cost;
             let each = |total: usize| total as f64 / (*questions).max(1) as f64;

@@ -3,6 +3,7 @@
 //!
 //! A rule can only accept. An answer that no rule accepts goes to the judge.
 
+use calls::number_words::value;
 use serde::{Deserialize, Serialize};
 use unicode_normalization::UnicodeNormalization;
 
@@ -70,30 +71,6 @@ fn first_sentence(text: &str) -> &str {
     &text[..text.char_indices().find_map(ends).unwrap_or(text.len())]
 }
 
-const ONES: [&str; 20] = [
-    "zero",
-    "one",
-    "two",
-    "three",
-    "four",
-    "five",
-    "six",
-    "seven",
-    "eight",
-    "nine",
-    "ten",
-    "eleven",
-    "twelve",
-    "thirteen",
-    "fourteen",
-    "fifteen",
-    "sixteen",
-    "seventeen",
-    "eighteen",
-    "nineteen",
-];
-const TENS: [&str; 8] = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"];
-
 /// The number that a text is and nothing else: digits with separators, a percentage, or a word up to ninety-nine.
 fn number(text: &str) -> Option<f64> {
     let text = text.nfkc().collect::<String>().to_lowercase();
@@ -101,13 +78,15 @@ fn number(text: &str) -> Option<f64> {
     if text.starts_with(|c: char| c.is_ascii_digit() || c == '-') {
         return text.replace([',', '_'], "").parse().ok();
     }
-    let place = |words: &[&str], word: &str| words.iter().position(|known| *known == word);
     match text.split(['-', ' ']).collect::<Vec<_>>()[..] {
-        [word] => place(&ONES, word).or_else(|| Some(place(&TENS, word)? * 10 + 20)),
-        [ten, one] => Some(place(&TENS, ten)? * 10 + 20 + place(&ONES[..10], one).filter(|one| *one > 0)?),
+        [word] => value(word),
+        [ten, one] => {
+            let (ten, one) = (value(ten), value(one));
+            Some(ten.filter(|ten| *ten >= 20)? + one.filter(|one| (1..10).contains(one))?)
+        }
         _ => None,
     }
-    .map(|number| number as f64)
+    .map(f64::from)
 }
 
 /// Words without which a phrase means the same.

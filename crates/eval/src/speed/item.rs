@@ -143,9 +143,13 @@ impl Items {
 impl fmt::Display for Items {
     /// Writes it as Markdown.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "Medians; a ratio above 1 is the speed-up of memlocal over the peer.")?;
+        if self.items.iter().any(|item| item.prompt_tokens_minimum.is_some()) {
+            writeln!(f, "Prompt tokens computed: those that no cache held; at least: each distinct prefix once.")?;
+        }
         writeln!(
             f,
-            "| suite | case | unit | ours | peer | ratio | prompt tokens computed | at least | peer computed |"
+            "\n| suite | case | unit | ours | peer | ratio | prompt tokens computed | at least | peer computed |"
         )?;
         writeln!(f, "|---|---|---|---:|---:|---:|---:|---:|---:|")?;
         for item in &self.items {
@@ -189,6 +193,16 @@ mod tests {
             item.add(Who::Ours, 1.0, Outcome { prompt_tokens, ..Outcome::default() });
         }
         assert_eq!((item.prompt_tokens_computed, item.peer_prompt_tokens_computed), (Some(25), None));
+    }
+
+    #[test]
+    fn the_columns_of_a_report_are_explained() {
+        let mut items = Items::default();
+        items.item(SpeedSuite::Serve, "1 clients", Unit::OutputTokensPerSecond).add(Who::Ours, 2.0, Outcome::default());
+        let explained = "Medians; a ratio above 1 is the speed-up of memlocal over the peer.\n";
+        assert!(items.to_string().starts_with(&format!("{explained}\n| suite |")), "{items}");
+        items.item(SpeedSuite::Siblings, "", Unit::Seconds).prompt_tokens_minimum = Some(1);
+        assert!(items.to_string().starts_with(&format!("{explained}Prompt tokens computed: ")), "{items}");
     }
 
     #[test]

@@ -49,7 +49,7 @@ impl fmt::Display for SpeedReport {
             writeln!(f, "Beside the server at {peer}, in turns.")?;
         }
         writeln!(f, "A step computes up to {max_draft_tokens} draft tokens.")?;
-        writeln!(f, "Medians of {repetitions}; a ratio above 1 is the speed-up of memlocal.\n")?;
+        writeln!(f, "Repetitions of each measurement: {repetitions}.")?;
         write!(f, "{}", self.items)?;
         let gigabytes = |bytes: u64| format!("{:.2} GB", bytes as f64 / 1e9);
         if let Some(bytes) = self.peak_memory_bytes {

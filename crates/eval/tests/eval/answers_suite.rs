@@ -153,7 +153,9 @@ fn answers_are_right_wrong_or_abstain() {
     let brier = all.brier_answerable.expect("confidence is known for questions of both kinds");
     assert!((brier - (lost + right + others) / all.questions as f64).abs() < 1e-9, "{brier}");
     assert_eq!(all.reliability.iter().map(|bin| bin.cases).sum::<usize>(), all.questions);
-    assert!(report.to_string().contains("## Reliability of the confidence"));
+    let text = report.to_string();
+    assert!(text.contains("## Reliability of the confidence"), "{text}");
+    assert!(text.contains("| AUROC answerable, % | AUROC right, % |"), "{text}");
     let picture = fs::read_to_string(folder.path().join("plots/reliability.svg")).unwrap();
     assert!(picture.contains("as stated"));
     let found = items(folder.path()).unwrap().1;

@@ -221,6 +221,7 @@ fn a_suite_is_asked_from_end_to_end() {
     let text = report.to_string();
     assert!(text.contains("| here | rules | gam |") && text.contains("| GAM | qwen2.5-14b | gam | 58.93 |"), "{text}");
     assert!(text.contains("locomo:judge, version 1, with a local judge"), "{text}");
+    assert!(text.contains("| compaction, % |") && text.contains("Compaction: the prompt of"), "{text}");
     let transcript = fs::read_to_string(path.join("transcript.jsonl")).unwrap();
     let first: Scope = serde_json::from_str(transcript.lines().next().unwrap()).unwrap();
     assert_eq!((first.method.as_str(), first.question), ("gam", None));
@@ -534,7 +535,9 @@ fn columns_are_compared_by_the_questions_that_both_were_asked() {
     let gam = between.iter().find(|pair| pair.scorer == "f1:gam" && pair.a.1 == "rag").unwrap();
     assert_eq!((gam.questions, gam.mean_a, gam.mean_b), (4, 0.25, 0.0));
     assert!(gam.low == -0.75 && gam.high == 0.0 && gam.p > 0.05, "{gam}");
-    assert!(gam.to_string().contains("difference -25.00") && gam.to_string().ends_with(": too few to say"));
+    let said = gam.to_string();
+    assert!(said.contains("rules by rag 25.00 %, rules by rag 0.00 %, difference -25.00 points ("), "{said}");
+    assert!(said.ends_with(": too few to say"), "{said}");
     let judge = between.iter().find(|pair| pair.scorer == "locomo:judge").unwrap();
     assert!(judge.p < 0.05, "{judge}");
 

@@ -2,7 +2,7 @@
 
 use super::passage::{Passage, Sentence};
 use super::question::{KINDS, Question};
-use super::words::{CURRENCIES, NUMBER_WORDS, Word, is_past};
+use super::words::{CURRENCIES, Word, is_number_word, is_past};
 
 /// The surface of a span.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
@@ -253,7 +253,7 @@ pub(super) fn is_month(word: &Word) -> bool {
 fn is_date_word(word: &Word) -> bool {
     is_year(word)
         || is_month(word)
-        || word.number && !NUMBER_WORDS.contains(&word.lower.as_str())
+        || word.number && !is_number_word(&word.lower)
         || ["early", "late", "mid", "of", "the", "bc", "ad", "century", "centuries", "to", "and", "through"]
             .contains(&word.lower.as_str())
 }

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use calls::number_words;
+
 use super::dimension::names_dimension;
 use super::words::{CURRENCIES, Word, is_function, is_past, stem};
 
@@ -188,7 +190,7 @@ fn unit(lower: &str) -> Option<String> {
 /// The number that begins at a word, the place after it, and whether it is an ordinal.
 fn number_at(words: &[Word], text: &str, at: usize) -> Option<(f64, usize, bool)> {
     let lower = |at: usize| words.get(at).map_or("", |word| word.lower.as_str());
-    let spelled = |at: usize| SPELLED.iter().find(|(name, _)| *name == lower(at)).map(|(_, value)| *value);
+    let spelled = |at: usize| number_words::value(lower(at)).map(f64::from);
     let scale = |at: usize| {
         SCALES.iter().find(|(names, _)| names.split(' ').any(|name| name == lower(at))).map(|(_, value)| *value)
     };
@@ -258,37 +260,6 @@ fn is_group(words: &[Word], text: &str, at: usize, end: usize) -> bool {
         && next.range.len() == 3
         && digits(next) == 3
 }
-
-const SPELLED: [(&str, f64); 28] = [
-    ("zero", 0.0),
-    ("one", 1.0),
-    ("two", 2.0),
-    ("three", 3.0),
-    ("four", 4.0),
-    ("five", 5.0),
-    ("six", 6.0),
-    ("seven", 7.0),
-    ("eight", 8.0),
-    ("nine", 9.0),
-    ("ten", 10.0),
-    ("eleven", 11.0),
-    ("twelve", 12.0),
-    ("thirteen", 13.0),
-    ("fourteen", 14.0),
-    ("fifteen", 15.0),
-    ("sixteen", 16.0),
-    ("seventeen", 17.0),
-    ("eighteen", 18.0),
-    ("nineteen", 19.0),
-    ("twenty", 20.0),
-    ("thirty", 30.0),
-    ("forty", 40.0),
-    ("fifty", 50.0),
-    ("sixty", 60.0),
-    ("seventy", 70.0),
-    ("eighty", 80.0),
-    ("ninety", 90.0),
-];
 
 /// Words before "hundred" that make it no number.
 const VAGUE: [&str; 3] = ["few", "many", "several"];

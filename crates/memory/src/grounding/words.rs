@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use calls::number_words;
 use unicode_normalization::UnicodeNormalization;
 use unicode_segmentation::UnicodeSegmentation;
 
@@ -48,7 +49,7 @@ pub(super) fn words(text: &str) -> Vec<Word> {
             let capital = word.starts_with(char::is_uppercase);
             let letters = word.chars().filter(|c| c.is_alphabetic()).count();
             let acronym = letters >= 2 && !word.chars().any(char::is_lowercase);
-            Word { range, number: digits || NUMBER_WORDS.contains(&lower.as_str()), lower, stem, capital, acronym }
+            Word { range, number: digits || is_number_word(&lower), lower, stem, capital, acronym }
         })
         .collect();
     // The month, not the verb.
@@ -94,6 +95,11 @@ pub(crate) fn is_function(lower: &str) -> bool {
     FUNCTION_WORDS.split_ascii_whitespace().any(|word| word == lower)
 }
 
+/// Whether a lower-case word names a number or a scale of numbers.
+pub(super) fn is_number_word(lower: &str) -> bool {
+    number_words::value(lower).is_some() || matches!(lower, "dozen" | "hundred" | "thousand" | "million" | "billion")
+}
+
 /// Whether a lower-case word is a function word and a verb in one: "they're", "he'd".
 pub(super) fn is_contraction(lower: &str) -> bool {
     let parts = lower.split_once('\'');
@@ -110,42 +116,6 @@ should since so some such than that the their theirs them themselves then there 
 to too under until up upon us very was we were what when where whether which while who whom whose why will with within \
 without would yet you your yours yourself don't didn't doesn't isn't wasn't weren't can't couldn't wouldn't won't i'm i've \
 i'd i'll it's he's she's that's";
-
-pub(super) const NUMBER_WORDS: [&str; 33] = [
-    "zero",
-    "one",
-    "two",
-    "three",
-    "four",
-    "five",
-    "six",
-    "seven",
-    "eight",
-    "nine",
-    "ten",
-    "eleven",
-    "twelve",
-    "thirteen",
-    "fourteen",
-    "fifteen",
-    "sixteen",
-    "seventeen",
-    "eighteen",
-    "nineteen",
-    "twenty",
-    "thirty",
-    "forty",
-    "fifty",
-    "sixty",
-    "seventy",
-    "eighty",
-    "ninety",
-    "hundred",
-    "thousand",
-    "million",
-    "billion",
-    "dozen",
-];
 
 /// Forms of irregular verbs that a stemmer does not join, with the base form.
 const IRREGULAR: [(&str, &str); 74] = [

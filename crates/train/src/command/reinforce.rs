@@ -51,7 +51,7 @@ pub(crate) struct ReinforceArgs {
     ratio_clip: f32,
     #[arg(long, default_value_t = 1e-4)]
     rate: f32,
-    /// Steps over which the learning rate rises.
+    /// Steps over which the learning rate rises; half of all at most.
     #[arg(long, default_value_t = 5)]
     warm_up: usize,
     /// Steps; all prompts once if not given.

@@ -20,7 +20,7 @@ pub(crate) struct RunArgs {
     batch: u32,
     #[arg(long, default_value_t = 4e-4)]
     rate: f32,
-    /// Steps over which the learning rate rises.
+    /// Steps over which the learning rate rises; half of all at most.
     #[arg(long, default_value_t = 30)]
     warm_up: usize,
     /// Steps; all examples once if not given.

@@ -2,6 +2,8 @@
 
 use std::collections::HashSet;
 
+use calls::number_words;
+
 /// A digest of the letters and digits of a text: white space, case and punctuation do not change it.
 pub(super) fn key(text: &str) -> blake3::Hash {
     let letters: String = text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect();
@@ -10,51 +12,23 @@ pub(super) fn key(text: &str) -> blake3::Hash {
 
 const ARTICLES: [&str; 3] = ["a", "an", "the"];
 
-/// The names of the numbers from 0.
-const NUMBERS: [&str; 20] = [
-    "zero",
-    "one",
-    "two",
-    "three",
-    "four",
-    "five",
-    "six",
-    "seven",
-    "eight",
-    "nine",
-    "ten",
-    "eleven",
-    "twelve",
-    "thirteen",
-    "fourteen",
-    "fifteen",
-    "sixteen",
-    "seventeen",
-    "eighteen",
-    "nineteen",
-];
-
-/// The names of the tens from 20.
-const TENS: [&str; 8] = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"];
-
 /// The words of a text in lower case without articles; names of numbers below 100 are digits.
 pub(super) fn words(text: &str) -> Vec<String> {
     let joined = |c: &char| matches!(c, ',' | '.' | '\'' | '’');
     let text: String = text.to_lowercase().chars().filter(|c| !joined(c)).collect();
-    let (mut words, mut tens) = (Vec::new(), None::<usize>);
+    let (mut words, mut tens) = (Vec::new(), None::<u32>);
     for word in text.split(|c: char| !c.is_alphanumeric()) {
         if word.is_empty() || ARTICLES.contains(&word) {
             continue;
         }
-        let number = NUMBERS.iter().position(|name| *name == word);
-        let ten = TENS.iter().position(|name| *name == word).map(|at| 10 * (at + 2));
+        let number = number_words::value(word);
         if let (Some(tens), Some(unit @ 1..=9)) = (tens, number) {
             words.pop();
             words.push((tens + unit).to_string());
         } else {
-            words.push(number.or(ten).map_or_else(|| word.to_owned(), |number| number.to_string()));
+            words.push(number.map_or_else(|| word.to_owned(), |number| number.to_string()));
         }
-        tens = ten;
+        tens = number.filter(|number| *number >= 20);
     }
     words
 }
