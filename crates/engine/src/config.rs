@@ -22,7 +22,8 @@ pub struct Config {
     pub kv_precision: KvPrecision,
     /// Maximum rows of one step.
     pub step_tokens: usize,
-    /// Maximum draft tokens per step over all running calls; 0 disables drafts. Replies do not depend on it.
+    /// Maximum draft tokens per step over all running calls, beside known tokens whose log-probabilities are returned; 0
+    /// disables both. Replies do not depend on it.
     pub max_draft_tokens: usize,
     /// If a grammar allows at most this many tokens, only their rows of the output matrix are computed; 0 always
     /// computes all. Replies do not depend on it.

@@ -164,7 +164,7 @@ impl Generation {
         }
         self.close_loop()?;
         let left = self.limits.max_output_tokens - self.written.len();
-        // Log-probabilities need a row of logits for each token.
+        // Log-probabilities need a row of logits for each token: forced ones are drafted instead.
         let Some(grammar) = self.grammar.as_mut().filter(|_| self.top_logprobs.is_none()) else { return Ok(None) };
         let token = if let Some(closing) = &mut self.closing {
             let Some(token) = closing.pop() else { return Ok(Some(Next::End(self.finish_reason()))) };

@@ -6,15 +6,17 @@
 //! them, it gets new ones; if these do too, it is completed by the shortest way.
 
 mod forced;
+mod unused;
 
 use std::fmt::Display;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use llguidance::Matcher;
 use toktrie::{SimpleVob, TokenizerEnv};
 
 use forced::Forced;
+pub use unused::Unused;
 
 use crate::completion::{Closer, Condition, Effort, ParseState};
 use crate::schema::Check;
@@ -27,8 +29,8 @@ pub struct Grammar {
     matcher: Matcher,
     /// True once the automata of the matcher have exceeded their limits, or a panic has left them locked. Clones share both.
     is_exhausted: Arc<AtomicBool>,
-    /// The matcher before the first token, with automata that no reply uses; none in a grammar of one reply only.
-    unused: Option<Arc<Mutex<Matcher>>>,
+    /// New automata for those that have exceeded their limits; none in a grammar of one reply only.
+    unused: Option<Arc<Unused>>,
     /// The tokens that the matcher has consumed.
     consumed: Vec<u32>,
     /// The matcher's state in our chart, for the distance to the end.
@@ -134,11 +136,19 @@ impl Grammar {
         self.shortest
     }
 
-    /// The same grammar, from which those of several replies are copied. It is used for none of them, so that its
-    /// automata do not grow.
+    /// The same grammar, from which those of several replies are copied; `unused` compiles the matcher that it has now.
     #[must_use]
-    pub fn shared(self) -> Grammar {
-        Grammar { unused: Some(Arc::new(Mutex::new(self.matcher.clone()))), ..self }
+    pub fn shared(self, unused: Unused) -> Grammar {
+        Grammar { unused: Some(Arc::new(unused)), ..self }
+    }
+
+    /// The same grammar before the first token with automata that no reply has used.
+    ///
+    /// # Errors
+    /// If it is the grammar of one reply only, or cannot be compiled again.
+    pub fn renewed(&self) -> Result<Grammar, String> {
+        let unused = self.unused.as_ref().ok_or("the grammar of one reply cannot be renewed")?;
+        Ok(Grammar { matcher: unused.matcher()?, is_exhausted: Arc::default(), ..self.clone() })
     }
 
     /// The same grammar with automata of its own: clones that share them compute their masks one at a time.
@@ -150,6 +160,12 @@ impl Grammar {
     /// Clones that share its automata.
     pub fn clones(&self) -> usize {
         Arc::strong_count(&self.is_exhausted) - 1
+    }
+
+    /// True if automata that no reply has used are kept beside its own.
+    #[cfg(test)]
+    pub fn has_unused(&self) -> bool {
+        self.unused.as_ref().is_some_and(|unused| unused.is_compiled())
     }
 
     /// True if no clone can be used for another reply.
@@ -315,7 +331,7 @@ impl Grammar {
     /// The result of an operation of a matcher after the same tokens with automata that no other reply uses, and that
     /// matcher; none if it fails too.
     fn repeated<T, E>(&self, operate: &impl Fn(&mut Matcher) -> Result<T, E>) -> Option<(T, Matcher)> {
-        let mut matcher = self.unused.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner).deep_clone();
+        let mut matcher = self.unused.as_ref()?.matcher().ok()?;
         matcher.consume_tokens(&self.consumed).ok()?;
         let done = operate(&mut matcher).ok()?;
         self.is_exhausted.store(true, Ordering::Relaxed);

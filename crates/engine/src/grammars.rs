@@ -9,14 +9,14 @@ use std::thread;
 
 use calls::{OutputFormat, TenantId};
 use llguidance::api::TopLevelGrammar;
-use llguidance::{Matcher, ParserFactory};
+use llguidance::{Matcher, ParserFactory, TokenParser};
 use models::Tokenizer;
 use serde_json::{Value, json};
 use toktrie::TokEnv;
 
 use crate::completion::Closer;
 use crate::format_threads;
-use crate::grammar::Grammar;
+use crate::grammar::{Grammar, Unused};
 use crate::quote::{self, quotes};
 use crate::schema::{self, Check, Prepared};
 use crate::token_env::TokenEnv;
@@ -28,7 +28,7 @@ pub struct Grammars {
     vocab: usize,
     eos: Vec<u32>,
     /// Built for the first constrained call, since it takes as long as reading the tokenizer.
-    workshop: OnceLock<Result<Workshop, String>>,
+    workshop: OnceLock<Result<Arc<Workshop>, String>>,
     /// Cached per tenant: the time to compile a format must not reveal that another tenant has used it.
     compiled: Mutex<HashMap<TenantId, HashMap<String, Compiled>>>,
 }
@@ -36,47 +36,56 @@ pub struct Grammars {
 /// A format, or why there is no grammar of it. Calls of the same format wait until it is compiled, others do not.
 type Compiled = Arc<OnceLock<Result<Format, String>>>;
 
-/// A compiled format.
-struct Format {
-    /// The grammar as it was compiled, whose automata no reply uses.
-    unused: Mutex<Grammar>,
-    /// The grammars of replies with automata of their own, so that as many threads can compute masks at the same time.
-    used: Mutex<Vec<Grammar>>,
-}
+/// A compiled format: one grammar, or several with automata of their own, so that as many threads can compute masks at the same
+/// time.
+struct Format(Mutex<Vec<Grammar>>);
 
 impl Format {
     fn new(grammar: Grammar) -> Format {
-        Format { unused: Mutex::new(grammar.shared()), used: Mutex::default() }
+        Format(Mutex::new(vec![grammar]))
     }
 
-    /// A grammar for a reply: the one that the fewest replies use, or another one if all are in use.
-    fn grammar(&self) -> Grammar {
+    /// A grammar for a reply: the one that the fewest replies use, or another one if all are in use or have exceeded
+    /// their limits.
+    ///
+    /// # Errors
+    /// If all have exceeded their limits, and the format cannot be compiled again.
+    fn grammar(&self) -> Result<Grammar, String> {
         let known = {
             let mut grammars = self.grammars();
-            grammars.retain(|grammar| !grammar.is_exhausted());
-            let is_full = grammars.len() >= format_threads::threads();
-            match grammars.iter().min_by_key(|grammar| grammar.clones()) {
-                Some(least) if is_full || least.clones() == 0 => return least.clone(),
-                least => least.cloned(),
+            if let Some(usable) = grammars.iter().position(|grammar| !grammar.is_exhausted()) {
+                grammars.swap(0, usable);
             }
+            keep_first_and(&mut grammars, |grammar| !grammar.is_exhausted());
+            let is_full = grammars.len() >= format_threads::threads();
+            let least = grammars.iter().min_by_key(|grammar| grammar.clones()).expect("there is always one");
+            if !least.is_exhausted() && (is_full || least.clones() == 0) {
+                return Ok(least.clone());
+            }
+            least.clone()
         };
         // Copying automata takes time, during which other calls get theirs.
-        let grammar = known.unwrap_or_else(|| self.unused.lock().unwrap_or_else(PoisonError::into_inner).clone());
-        let separate = grammar.separate();
-        self.grammars().push(separate.clone());
-        separate
+        let separate = if known.is_exhausted() { known.renewed()? } else { known.separate() };
+        let mut grammars = self.grammars();
+        grammars.retain(|grammar| !grammar.is_exhausted());
+        grammars.push(separate.clone());
+        Ok(separate)
     }
 
     /// Drops the automata that no reply uses, except one.
     fn release(&self) {
-        let mut grammars = self.grammars();
-        let mut is_first = true;
-        grammars.retain(|grammar| std::mem::take(&mut is_first) || grammar.clones() > 0);
+        keep_first_and(&mut self.grammars(), |grammar| grammar.clones() > 0);
     }
 
     fn grammars(&self) -> MutexGuard<'_, Vec<Grammar>> {
-        self.used.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Drops all grammars but the first and those that satisfy a condition.
+fn keep_first_and(grammars: &mut Vec<Grammar>, is_kept: impl Fn(&Grammar) -> bool) {
+    let mut is_first = true;
+    grammars.retain(|grammar| std::mem::take(&mut is_first) || is_kept(grammar));
 }
 
 /// The inputs of grammar compilation.
@@ -106,7 +115,7 @@ impl Grammars {
             OutputFormat::Choice(options) => {
                 let lark = choice(options)?;
                 let key = format!("choice {lark}");
-                self.cached(tenant, key, || self.compile(TopLevelGrammar::from_lark(lark))).map(Some)
+                self.cached(tenant, key, || self.compile_shared(TopLevelGrammar::from_lark(lark))).map(Some)
             }
             OutputFormat::Json(schema) => {
                 let compile = || on_large_stack(|| self.compile_json(schema));
@@ -132,7 +141,7 @@ impl Grammars {
         compiled.values().filter_map(|format| format.get()?.as_ref().ok()).for_each(Format::release);
         drop(by_tenant);
         let format = format.get_or_init(|| compile().map(Format::new));
-        format.as_ref().map(Format::grammar).map_err(String::clone)
+        format.as_ref().map_err(String::clone)?.grammar()
     }
 
     /// The grammar of a JSON schema, with a [`Check`] for what it does not enforce.
@@ -195,19 +204,26 @@ impl Grammars {
     /// The grammar of a rewritten schema; `coerced` lets several alternatives of a `oneOf` match.
     fn compile_guided(&self, schema: &Value, coerced: bool) -> Result<Grammar, String> {
         schema::check_intersections(schema)?;
-        self.compile(guided(schema, coerced))
+        self.compile_shared(guided(schema, coerced))
+    }
+
+    /// The grammar of a format that several replies may have.
+    fn compile_shared(&self, top: TopLevelGrammar) -> Result<Grammar, String> {
+        let (grammar, workshop) = (self.compile(top.clone())?, Arc::clone(self.workshop()?));
+        let compile_again = move || on_large_stack(|| workshop.parser(top.clone()).and_then(matcher));
+        Ok(grammar.shared(Unused::new(compile_again)))
     }
 
     fn compile(&self, top: TopLevelGrammar) -> Result<Grammar, String> {
-        let workshop = self.workshop.get_or_init(|| Workshop::new(&self.tokenizer, self.vocab, &self.eos));
-        let Workshop { factory, env, whitespace } = workshop.as_ref().map_err(String::clone)?;
-        let parser = factory.create_parser(top).map_err(|error| summary(&error.to_string()))?;
+        let workshop = self.workshop()?;
+        let parser = workshop.parser(top)?;
         let closer = Arc::new(Closer::new(parser.parser.grammar())?);
-        let matcher = Matcher::new(Ok(parser));
-        if let Some(error) = matcher.get_error() {
-            return Err(summary(&error));
-        }
-        Grammar::new(matcher, closer, Arc::clone(env), Arc::clone(whitespace))
+        Grammar::new(matcher(parser)?, closer, Arc::clone(&workshop.env), Arc::clone(&workshop.whitespace))
+    }
+
+    fn workshop(&self) -> Result<&Arc<Workshop>, String> {
+        let build = || Workshop::new(&self.tokenizer, self.vocab, &self.eos).map(Arc::new);
+        self.workshop.get_or_init(build).as_ref().map_err(String::clone)
     }
 }
 
@@ -218,6 +234,19 @@ impl Workshop {
         let mut factory = ParserFactory::new_simple(&shared).map_err(|error| error.to_string())?;
         factory.quiet();
         Ok(Workshop { factory, env, whitespace: Arc::new(Whitespace::new(tokenizer)) })
+    }
+
+    fn parser(&self, top: TopLevelGrammar) -> Result<TokenParser, String> {
+        self.factory.create_parser(top).map_err(|error| summary(&error.to_string()))
+    }
+}
+
+/// The matcher of a parser before the first token.
+fn matcher(parser: TokenParser) -> Result<Matcher, String> {
+    let matcher = Matcher::new(Ok(parser));
+    match matcher.get_error() {
+        Some(error) => Err(summary(&error)),
+        None => Ok(matcher),
     }
 }
 
@@ -339,6 +368,29 @@ mod tests {
         let format =
             by_tenant[&TenantId::LOCAL].values().next().and_then(|format| format.get()?.as_ref().ok()).unwrap();
         assert_eq!(format.grammars().len(), 1);
+    }
+
+    #[test]
+    fn a_format_keeps_automata_that_no_reply_has_used_only_once_others_have_exceeded_their_limits() {
+        let grammars = grammars(vec![257]);
+        let answer = json!({ "type": "string", "maxLength": 300 });
+        let pages = json!({ "type": "array", "items": { "type": "integer" }, "maxItems": 5 });
+        let schema = json!({ "type": "object", "properties": { "answer": answer, "pages": pages },
+            "required": ["answer", "pages"], "additionalProperties": false });
+        let format = OutputFormat::Json(schema.clone());
+        let compiled = || grammars.grammar(TenantId::LOCAL, &format).unwrap().unwrap();
+        let (mut one, mut other) = (compiled(), compiled());
+        let beginning = one.mask().unwrap().num_set();
+        assert_eq!(other.mask().unwrap().num_set(), beginning);
+        assert!(!one.has_unused());
+        for grammar in [&mut one, &mut other] {
+            assert!(grammar.complete_without_matcher("panic: at 3").is_err());
+        }
+        let mut renewed = compiled();
+        assert!(renewed.has_unused() && !renewed.is_exhausted());
+        assert_eq!(renewed.mask().unwrap().num_set(), beginning);
+        let parser = grammars.workshop().unwrap().parser(guided(&schema, false)).unwrap();
+        println!("its automata take {} bytes before the first token", parser.parser.lexer_stats().num_bytes);
     }
 
     #[test]

@@ -45,6 +45,7 @@ mod snapshot;
 mod start;
 mod state;
 mod step_budget;
+mod step_limits;
 mod stop;
 mod submission;
 mod text;

@@ -21,6 +21,7 @@ use crate::logits::Logits;
 use crate::scoring::{ScoreJob, Scoring};
 use crate::state::PublishedState;
 use crate::step_budget::StepBudget;
+use crate::step_limits::{DraftLimits, StepLimits};
 use crate::submission::Submission;
 use crate::vocabulary::Vocabulary;
 
@@ -54,15 +55,6 @@ struct Counts {
     read_tokens: u64,
     cached_tokens: u64,
     written_tokens: u64,
-}
-
-/// Limits of draft tokens and masked outputs in one step.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct StepLimits {
-    /// Maximum draft tokens of all sequences together.
-    pub draft_tokens: usize,
-    /// If a grammar allows at most this many tokens, only their logits are computed.
-    pub masked_outputs: usize,
 }
 
 /// The result of a forward pass.
@@ -259,10 +251,10 @@ impl ModelRunner {
     fn sample(&mut self, work: &[Work], ran: Ran) {
         match ran {
             Ran::Whole(outcomes) => {
-                let max_draft_tokens = self.limits.draft_tokens / work.len().max(1);
+                let drafts = self.limits.drafts(work.len(), self.scheduler.queue().0);
                 for (index, outcome) in outcomes.into_iter().enumerate() {
                     let Some(rows) = outcome else { return self.give_up(work, index, NOT_A_NUMBER.into()) };
-                    self.take(&work[index], rows, max_draft_tokens);
+                    self.take(&work[index], rows, drafts);
                 }
             }
             // The scheduler counts a failed copy as done, so its sequence cannot continue. The others run in the next step.
@@ -282,17 +274,17 @@ impl ModelRunner {
             let rows = outcomes
                 .and_then(|outcomes| outcomes.into_iter().next().flatten().ok_or_else(|| NOT_A_NUMBER.to_owned()));
             match rows {
-                Ok(rows) => self.take(work, rows, 0),
+                Ok(rows) => self.take(work, rows, DraftLimits::default()),
                 Err(reason) => return self.give_up(all, index, reason),
             }
         }
     }
 
     /// Processes the result of a sequence.
-    fn take(&mut self, work: &Work, rows: Vec<Logits>, max_draft_tokens: usize) {
+    fn take(&mut self, work: &Work, rows: Vec<Logits>, drafts: DraftLimits) {
         self.counts.read_tokens += self.prompt_tokens_of(work);
         self.scheduler.commit(work);
-        self.write_on(work, rows, max_draft_tokens);
+        self.write_on(work, rows, drafts);
     }
 
     /// Number of prompt tokens in this work.
@@ -322,7 +314,7 @@ impl ModelRunner {
     }
 
     /// Continues a sequence with the results of a step: here, or on a thread for output formats if it has one.
-    fn write_on(&mut self, work: &Work, logits: Vec<Logits>, max_draft_tokens: usize) {
+    fn write_on(&mut self, work: &Work, logits: Vec<Logits>, drafts: DraftLimits) {
         let id = work.sequence;
         if self.scorings.contains_key(&id) {
             return self.read_on(work, &logits);
@@ -335,7 +327,7 @@ impl ModelRunner {
             return self.cancel(id);
         }
         let draft = work.tokens[work.tokens.len() - work.drafted..].to_vec();
-        let rows = StepRows { logits, draft, max_draft_tokens };
+        let rows = StepRows { logits, draft, drafts };
         if generation.get().is_constrained() {
             let generation = generation.remove();
             self.elsewhere.insert(id, generation.is_streaming());

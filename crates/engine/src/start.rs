@@ -18,10 +18,11 @@ use crate::format_threads::FormatThreads;
 use crate::frontend::{EmbedderFrontend, ModelFrontend};
 use crate::grammars::Grammars;
 use crate::message::Message;
-use crate::model_runner::{ModelRunner, StepLimits};
+use crate::model_runner::ModelRunner;
 use crate::rendered::RenderedPrompts;
 use crate::snapshot::{CheckedSnapshots, Identity};
 use crate::state::PublishedState;
+use crate::step_limits::StepLimits;
 use crate::thought::Markers;
 use crate::tool_syntax::ToolSyntax;
 use crate::vocabulary::Vocabulary;
@@ -139,7 +140,7 @@ pub(crate) fn split<'a>(
     let vocabulary = Vocabulary::new(Arc::clone(&tokenizer), network.spec().vocab, eos.clone(), &markers);
     let scheduler =
         Scheduler::new(scheduler::Config { pages, step_tokens: config.step_tokens, max_running: config.max_running });
-    let limits = StepLimits { draft_tokens: config.max_draft_tokens, masked_outputs: config.masked_outputs };
+    let limits = StepLimits::new(&config, network.spec().vocab);
     let published = Arc::new(PublishedState::new(&name));
     let adapters =
         adapters.map(|adapter| load_adapter(&name, &mut *network, adapter)).collect::<Result<Vec<_>, _>>()?;

@@ -66,10 +66,11 @@ impl Steps<'_> {
             self.add(reply);
             let Some(begun) = begun else { return Ok(None) };
             self.written.syntax(&begun);
+            // The marker is none of the caller's stop strings.
+            if let Some(reply) = &mut self.reply {
+                reply.stopped_by = None;
+            }
             if is_first {
-                if let Some(reply) = &mut self.reply {
-                    reply.stopped_by = None;
-                }
                 return Ok(Some(begun.trim_start().to_owned()));
             }
             // A JSON object in the middle of a text is text.

@@ -20,14 +20,25 @@ const TEMPLATE: &str = "{% for t in tools or [] %}{{ t.function.name }} {% endfo
     {{ '<tool_call>\n{\"name\": \"' + c.function.name + '\", \"arguments\": ' }}{{ c.function.arguments | tojson }}{{ '}\n</tool_call>' }}\
     {% endfor %}<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
 
+/// A syntax without tags, as Llama's: a call is a JSON object with which a reply begins.
+const TEMPLATE_WITHOUT_TAGS: &str = "{% for t in tools or [] %}{{ t.function.name }} {% endfor %}\
+    {% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}\
+    {% for c in m.tool_calls or [] %}\
+    {{ '{\"name\": \"' + c.function.name + '\", \"arguments\": ' }}{{ c.function.arguments | tojson }}{{ '}' }}\
+    {% endfor %}<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
+
 /// The id of the marker, which is no special token, as in Qwen's vocabulary.
 const MARKER: u32 = 259;
 
 /// Adds the marker to the vocabulary.
 fn marked(tokenizer: String) -> String {
-    let mut tokenizer: Value = serde_json::from_str(&tokenizer).unwrap();
+    marked_by("<tool_call>", &tokenizer)
+}
+
+fn marked_by(marker: &str, tokenizer: &str) -> String {
+    let mut tokenizer: Value = serde_json::from_str(tokenizer).unwrap();
     let mut token = tokenizer["added_tokens"][0].clone();
-    (token["id"], token["content"], token["special"]) = (MARKER.into(), "<tool_call>".into(), false.into());
+    (token["id"], token["content"], token["special"]) = (MARKER.into(), marker.into(), false.into());
     tokenizer["added_tokens"].as_array_mut().unwrap().push(token);
     tokenizer.to_string()
 }
@@ -125,6 +136,20 @@ fn the_model_decides_whether_it_calls_tools_and_how_many() {
     let (reply, streamed) = stream(&engine, asks(auto(true), 100.0, 150));
     check(&reply, &streamed);
     assert_eq!((reply.tool_calls.len(), reply.finish), (2, Finish::Length), "as many as fit");
+}
+
+#[test]
+fn a_marker_within_a_text_is_none_of_the_callers_stop_strings() {
+    let marker = "{\"name\": \"";
+    let model = model_with("tools-without-tags", TEMPLATE_WITHOUT_TAGS, |tokenizer| marked_by(marker, &tokenizer));
+    let engine = start(model, Config { kv_tokens: 1024, ..Config::default() });
+    // The text ends with the limit, right behind the marker.
+    let call = asks(ToolUse::default(), 1000.0, 1);
+    let prompt = call.prompt.clone().assistant("It is").continued();
+    let (reply, streamed) = stream(&engine, Call { prompt, ..call });
+    check(&reply, &streamed);
+    assert_eq!((reply.text.as_str(), reply.tool_calls.len()), (marker, 0));
+    assert_eq!((reply.finish, reply.stopped_by), (Finish::Length, None));
 }
 
 #[test]

@@ -4,7 +4,7 @@
 //! compared as well, so that a hash collision never gives one text the keys and values of another. The chain begins with the
 //! namespace, and each namespace has roots of its own.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::PAGE_TOKENS;
 use crate::page_pool::PageId;
@@ -23,7 +23,8 @@ pub(crate) enum Parent {
 }
 
 type PrefixHash = [u8; 16];
-type Children = HashMap<PrefixHash, NodeId>;
+/// Their order does not depend on how many there are: a snapshot lists the pages of a prefix several times.
+type Children = BTreeMap<PrefixHash, NodeId>;
 
 /// Whether a page's keys and values are there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -139,7 +140,7 @@ impl PrefixTree {
             tokens: tokens.into(),
             hash,
             parent,
-            children: HashMap::new(),
+            children: Children::new(),
             holders: 1,
             fill,
             last_use: self.clock,
@@ -214,7 +215,8 @@ impl PrefixTree {
         (next_use < NextUse::Soon).then(|| self.remove(id))
     }
 
-    /// The ready nodes of a namespace that the prompts of a workflow begin with, parents before their children.
+    /// The ready nodes of a namespace that the prompts of a workflow begin with, parents before their children. As long as they
+    /// stay in the tree their order stays the same.
     pub(crate) fn wanted_by(&self, namespace: Namespace, workflow: WorkflowId) -> Vec<NodeId> {
         let mut found = Vec::new();
         let mut next: Vec<NodeId> =

@@ -247,6 +247,22 @@ fn saved_prefixes_are_found_by_another_scheduler() {
 }
 
 #[test]
+fn the_order_of_saved_prefixes_does_not_depend_on_other_prompts() {
+    let mut machine = Machine::new(400, 1);
+    for trunk in 1..=8 {
+        machine.run(on_trunk(trunk, 2, 0), 2 * PAGE_TOKENS, Some(1));
+    }
+    let listed = |machine: &Machine| machine.scheduler.new_prefixes(ONE, WorkflowId(1));
+    let before = listed(&machine);
+    assert_eq!(before.len(), 16);
+    // A snapshot that is copied in parts needs the same list for each part.
+    for trunk in 11..=60 {
+        machine.run(on_trunk(trunk, 1, 0), 0, None);
+    }
+    assert_eq!(listed(&machine), before);
+}
+
+#[test]
 fn nothing_is_restored_below_a_page_that_is_not_computed_yet() {
     let config = Config { pages: 40, step_tokens: PAGE_TOKENS, max_running: 1 };
     let mut machine = Machine { scheduler: Scheduler::new(config), calls: 0 };

@@ -17,10 +17,15 @@ use crate::config::Config;
 use crate::frontend::ModelFrontend;
 use crate::model_runner::ModelRunner;
 use crate::start::split;
+use crate::step_limits::DraftLimits;
 use crate::written::Written;
 
 /// A tiny model with random weights.
 pub fn model() -> (ModelFrontend, ModelRunner) {
+    model_with(Config { kv_tokens: 4096, ..Config::default() })
+}
+
+fn model_with(config: Config) -> (ModelFrontend, ModelRunner) {
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/decoder/llama");
     let folder = tempfile::tempdir().unwrap();
     for name in ["config.json", "tokenizer.json", "model.safetensors"] {
@@ -28,7 +33,7 @@ pub fn model() -> (ModelFrontend, ModelRunner) {
     }
     std::fs::write(folder.path().join("chat_template.jinja"), "{{ messages[0].content }}").unwrap();
     let model = LanguageModel::load(folder.path(), &candle_core::Device::Cpu).unwrap();
-    split("tiny".into(), model, std::iter::empty(), Config { kv_tokens: 4096, ..Config::default() }).unwrap()
+    split("tiny".into(), model, std::iter::empty(), config).unwrap()
 }
 
 /// Calls in a random schema, some of them without room for more than the shortest replies, and one without a format.
@@ -80,19 +85,24 @@ fn replies(
     waiting.into_iter().map(|reply| essence(reply.and_then(|mut reply| reply.try_recv().unwrap()))).collect()
 }
 
-#[test]
-fn tokens_that_a_format_forces_take_no_steps_of_their_own_in_any_batch() {
-    let mut model = model();
-    let said = "The quick brown fox jumps over a lazy dog, and it is gone.";
-    let schema = json!({ "type": "object", "properties": { "said": { "const": said }, "sure": { "type": "boolean" } },
+const SAID: &str = "The quick brown fox jumps over a lazy dog, and it is gone.";
+
+/// Twelve calls in a format that leaves one choice, behind this text.
+fn forced_calls() -> Vec<Call> {
+    let schema = json!({ "type": "object", "properties": { "said": { "const": SAID }, "sure": { "type": "boolean" } },
         "required": ["said", "sure"], "additionalProperties": false });
     let output_format = OutputFormat::Json(schema);
-    let calls = (0..12).map(|seed| {
+    let call = |seed| {
         let call = calls(0).swap_remove(0);
         let limits = Limits { max_output_tokens: 120, ..call.limits };
         Call { output_format: output_format.clone(), limits, sampling: Sampling::at(1.0, seed), ..call }
-    });
-    let calls: Vec<Call> = calls.collect();
+    };
+    (0..12).map(call).collect()
+}
+
+#[test]
+fn tokens_that_a_format_forces_take_no_steps_of_their_own_in_any_batch() {
+    let (mut model, calls) = (model(), forced_calls());
     let rows = Cell::new(0);
     let counted = |job: FormatJob| {
         rows.set(rows.get() + job.rows.logits.len());
@@ -104,12 +114,52 @@ fn tokens_that_a_format_forces_take_no_steps_of_their_own_in_any_batch() {
     for (call, together) in calls.into_iter().zip(together) {
         let (text, finish, output_tokens, _) = together.unwrap();
         let value: serde_json::Value = serde_json::from_str(&text).unwrap();
-        assert!(value["said"] == said && value["sure"].is_boolean(), "{text}");
+        assert!(value["said"] == SAID && value["sure"].is_boolean(), "{text}");
         assert_eq!((finish, output_tokens), (Finish::Stop, text.len()), "every byte is a token");
         let alone = replies(&mut model, &[Call { logprobs: Some(0), ..call }], FormatJob::run, || 0).swap_remove(0);
         let (text_alone, finish_alone, tokens_alone, logprobs) = alone.unwrap();
         assert_eq!((&text_alone, finish_alone, tokens_alone), (&text, finish, output_tokens));
         assert_eq!(logprobs.len(), tokens_alone, "each token has its own");
+    }
+}
+
+/// The bits of the log-probabilities of tokens and of the most likely ones in their places.
+fn bits(tokens: &[TokenLogprob]) -> Vec<u32> {
+    let all = tokens.iter().flat_map(|token| token.top.iter().map(|(_, logprob)| *logprob).chain([token.logprob]));
+    all.map(f32::to_bits).collect()
+}
+
+#[test]
+fn forced_tokens_with_log_probabilities_take_no_steps_of_their_own_in_any_batch() {
+    let calls: Vec<Call> = forced_calls().into_iter().map(|call| Call { logprobs: Some(2), ..call }).collect();
+    let steps = Cell::new(0);
+    let counted = |job: FormatJob| {
+        steps.set(steps.get() + 1);
+        job.run()
+    };
+    let together = replies(&mut model(), &calls, counted, || 0);
+    assert!(steps.take() <= 10 * calls.len(), "a chunk has 16 tokens");
+    // Without drafts every token takes a step.
+    let config = Config { kv_tokens: 4096, max_draft_tokens: 0, ..Config::default() };
+    let one_by_one = replies(&mut model_with(config), &calls, counted, || 0);
+    let tokens: usize = one_by_one.iter().map(|reply| reply.as_ref().unwrap().2).sum();
+    assert_eq!(steps.take(), tokens);
+    // The memory of their logits bounds a chunk.
+    let few = |mut job: FormatJob| {
+        job.rows.drafts = DraftLimits { found: 0, known: 3 };
+        let advanced = counted(job);
+        assert!(advanced.advance.draft.as_ref().unwrap().len() <= 3);
+        advanced
+    };
+    let by_few = replies(&mut model(), &calls, few, || 0);
+    assert!((tokens / 4..=tokens / 3).contains(&steps.take()), "a chunk has 4 tokens");
+    for ((together, one_by_one), by_few) in together.iter().zip(&one_by_one).zip(&by_few) {
+        assert_eq!(together, one_by_one);
+        assert_eq!(by_few, one_by_one);
+        let [together, one_by_one, by_few] = [together, one_by_one, by_few].map(|reply| &reply.as_ref().unwrap().3);
+        assert!(one_by_one.iter().all(|token| token.top.len() == 2) && one_by_one.iter().any(|token| token.drawn));
+        assert_eq!(bits(together), bits(one_by_one));
+        assert_eq!(bits(by_few), bits(one_by_one));
     }
 }
 

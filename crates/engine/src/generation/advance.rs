@@ -3,6 +3,7 @@
 use super::{Generation, Next};
 use crate::catch_panic::catch_panic;
 use crate::logits::Logits;
+use crate::step_limits::DraftLimits;
 use crate::vocabulary::Vocabulary;
 
 /// The results of one sequence of a step.
@@ -10,8 +11,8 @@ pub(crate) struct StepRows {
     /// For the newest token, and for each of the draft.
     pub logits: Vec<Logits>,
     pub draft: Vec<u32>,
-    /// Maximum draft tokens of the next step.
-    pub max_draft_tokens: usize,
+    /// Limits of the next step's draft.
+    pub drafts: DraftLimits,
 }
 
 /// What a step adds to a reply.
@@ -35,7 +36,7 @@ impl Generation {
 
     fn read(
         &mut self,
-        StepRows { logits, draft, max_draft_tokens }: StepRows,
+        StepRows { logits, draft, drafts }: StepRows,
         vocabulary: &Vocabulary,
         taken: &mut Vec<Next>,
     ) -> Result<Vec<u32>, String> {
@@ -47,7 +48,7 @@ impl Generation {
             let next = match (self.next_known(vocabulary)?, row) {
                 (Some(known), _) => known,
                 (None, Some(logits)) => self.next(logits, vocabulary)?,
-                (None, None) => return Ok(self.draft(max_draft_tokens)),
+                (None, None) => return Ok(self.draft(drafts)),
             };
             drafted = match (&next, drafted) {
                 (Next::Token(token), Some(right)) if draft.get(right) == Some(token) => Some(right + 1),

@@ -6,6 +6,7 @@ use super::Generation;
 use crate::catch_panic::catch_panic;
 use crate::grammar::Grammar;
 use crate::logits::{Purpose, RowDraw, Wanted};
+use crate::step_limits::DraftLimits;
 use crate::vocabulary::Vocabulary;
 
 /// The requests for the rows of the next step.
@@ -33,15 +34,20 @@ impl Generation {
     }
 
     fn find_wanted(&mut self, draft: &[u32], most: usize, vocabulary: &Vocabulary) -> Result<Vec<Wanted>, String> {
+        let (rows, thinks) = (draft.len() + 1, self.thinking().is_some());
         // Log-probabilities need the whole row, and so does a token that may have to be drawn again.
-        let reads_all = self.top_logprobs.is_some() || self.grammar.as_ref().is_some_and(Grammar::is_validated);
-        let rows = draft.len() + 1;
+        if self.top_logprobs.is_some() || self.grammar.as_ref().is_some_and(Grammar::is_validated) {
+            // The mask is kept until the token is drawn. Those of later rows are computed when these are reached.
+            if let Some(grammar) = self.grammar.as_mut().filter(|_| !thinks) {
+                grammar.mask()?;
+            }
+            return Ok(vec![Wanted::default(); rows]);
+        }
         let (sampler, written) = (self.sampler, self.written_tokens());
         let adjustments: Vec<_> = (0..rows).map(|row| self.adjustments.after(&draft[..row])).collect();
         // A token drawn under a mask, or one that is not reached if there is no mask.
         let of = |row: usize, outputs, mask: Option<Arc<[u32]>>| {
             let purpose = match mask {
-                _ if reads_all => Purpose::All,
                 Some(mask) => {
                     let (adjustments, position) = (Arc::clone(&adjustments[row]), written + row);
                     Purpose::Draw(RowDraw { sampler, mask, adjustments, position })
@@ -50,7 +56,7 @@ impl Generation {
             };
             Wanted { outputs, purpose }
         };
-        if self.thinking().is_some() {
+        if thinks {
             return Ok((0..rows).map(|row| of(row, None, Some(Arc::clone(&vocabulary.thought)))).collect());
         }
         let Some(grammar) = &mut self.grammar else {
@@ -59,10 +65,6 @@ impl Generation {
         };
         // The mask is kept until the token is drawn, and the copy below has it too.
         grammar.mask()?;
-        if reads_all {
-            // The masks of later rows are computed when these are reached.
-            return Ok(vec![Wanted::default(); rows]);
-        }
         // Only draft tokens advance beyond the current state.
         let mut copy = (!draft.is_empty()).then(|| grammar.clone());
         let ahead = copy.as_mut().unwrap_or(grammar);
@@ -82,9 +84,11 @@ impl Generation {
         Ok(wanted)
     }
 
-    /// At most `most` draft tokens: known ones, whose rows only log-probabilities need, otherwise those found by prompt
-    /// lookup in prompt and reply.
-    pub(super) fn draft(&mut self, most: usize) -> Vec<u32> {
+    /// The draft tokens of the next step: known ones, whose rows only log-probabilities need, otherwise those found by
+    /// prompt lookup in prompt and reply.
+    pub(super) fn draft(&mut self, DraftLimits { found, known }: DraftLimits) -> Vec<u32> {
+        // Without log-probabilities a known token is drafted only if its acceptance depends on its row.
+        let most = if self.top_logprobs.is_some() { known.max(found) } else { found };
         if most == 0 {
             return Vec::new();
         }
@@ -92,10 +96,10 @@ impl Generation {
             return closing.iter().rev().take(most).copied().collect();
         }
         let thinks = self.thinking().is_some();
-        let Some(grammar) = self.grammar.as_mut().filter(|_| !thinks) else { return self.lookup.draft(most) };
+        let Some(grammar) = self.grammar.as_mut().filter(|_| !thinks) else { return self.lookup.draft(found) };
         let mut draft = grammar.forced();
         if draft.is_empty() {
-            draft = self.lookup.draft(most);
+            draft = self.lookup.draft(found);
             draft.truncate(grammar.allowed_of(&draft));
         }
         draft.truncate(most);
