@@ -127,7 +127,7 @@ export async function upload(files, corpus) {
 // Files that the server did not take at all; it knows no job of them.
 function refused(batch, reason) {
   const id = `refused-${Date.now()}-${Math.random()}`;
-  const state = { id, batch, status: "failed", files: [], added: [], unread: batch.map(({ name }) => ({ name, reason })), error: reason };
+  const state = { id, batch, status: "failed", files: [], added: [], added_in_part: [], unread: batch.map(({ name }) => ({ name, reason })), error: reason };
   drawJob(listJob(state));
 }
 
@@ -151,7 +151,7 @@ export async function showJobs() {
   if (corpus !== chosen.corpus) return;
   for (const job of found.jobs.filter((job) => job.corpus === corpus)) {
     if (isOn(job)) follow(job);
-    else if (job.status !== "done" || job.unread.length) drawJob(listJob(job));
+    else if (job.status !== "done" || notWhole(job).length) drawJob(listJob(job));
   }
 }
 
@@ -196,7 +196,7 @@ async function watch(job, signal) {
   if (signal.aborted) return;
   await showDocuments();
   changed();
-  if (jobs.get(id) === job && job.state.status === "done" && !job.state.unread.length) dismiss(job);
+  if (jobs.get(id) === job && job.state.status === "done" && !notWhole(job.state).length) dismiss(job);
 }
 
 // Cancels a job once: the server deletes one that has ended.
@@ -232,7 +232,13 @@ function dismiss(job) {
 const STATUS = { waiting: "Waiting", running: "Reading", done: "Read", failed: "Not read", cancelled: "Stopped" };
 const STEPS = { embedding: "Making searchable", memorising: "Writing abstracts" };
 
-function headline({ status, files, added, unread, progress }, left) {
+// The files that were not read, or in part only, with the reasons.
+function notWhole({ unread, added_in_part }) {
+  const reason = (part) => `only ${counted(part.documents, "document")} of it read: ${part.reason}`;
+  return [...unread, ...added_in_part.map((part) => ({ name: part.name, reason: reason(part) }))];
+}
+
+function headline({ status, files, added, added_in_part, unread, progress }, left) {
   const count = Math.max(files.length, added.length) + (files.length ? 0 : unread.length);
   const what = files.length || unread.length ? counted(count, "file") : "documents";
   if (progress && status === "running") {
@@ -241,6 +247,7 @@ function headline({ status, files, added, unread, progress }, left) {
   }
   if (status === "running" && files.length) return `Reading: ${added.length} of ${counted(files.length, "file")}`;
   if (status === "done" && unread.length) return `${counted(added.length, "file")} read, ${unread.length} not`;
+  if (status === "done" && added_in_part.length) return `${STATUS[status]}: ${what}, ${added_in_part.length} in part`;
   return `${STATUS[status]}: ${what}`;
 }
 
@@ -252,7 +259,7 @@ function drawJob(job) {
   const { progress } = state;
   const gone = el("progress", { "aria-label": words, max: progress?.of, value: undefined });
   if (progress) gone.value = progress.done;
-  const unread = new Map(state.unread.map(({ name, reason }) => [name, reason]));
+  const unread = new Map(notWhole(state).map(({ name, reason }) => [name, reason]));
   const read = new Map(state.added.map((one) => [one.name, one]));
   // What could not be read comes first, and opens the list when it is known.
   const names = [...new Set([...unread.keys(), ...state.files, ...read.keys()])];
@@ -292,9 +299,11 @@ function drawJob(job) {
 function drawStrip() {
   const on = [...jobs.values()].filter(({ state }) => isOn(state));
   const bad = [...jobs.values()].flatMap(({ state }) => state.unread);
-  $("strip").hidden = !on.length && !bad.length;
+  const parts = [...jobs.values()].flatMap(({ state }) => state.added_in_part);
+  $("strip").hidden = !on.length && !bad.length && !parts.length;
   if (on.length) $("strip-text").textContent = `${headline(on[0].state, on[0].left)}. You can ask already.`;
   else if (bad.length) $("strip-text").textContent = `${counted(bad.length, "file")} could not be read.`;
+  else if (parts.length) $("strip-text").textContent = `${counted(parts.length, "file")} could be read in part only.`;
 }
 
 /** Reads the list of documents and shows it. */

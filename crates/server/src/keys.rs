@@ -168,7 +168,8 @@ impl KeysFile {
         let path = path.into();
         let stamp = stamp(&path);
         let keys = match Keys::read(&path) {
-            Err(KeysError::Io(error)) if error.kind() == io::ErrorKind::NotFound => None,
+            // A link whose target is missing is a key file that cannot be read.
+            Err(KeysError::Io(error)) if error.kind() == io::ErrorKind::NotFound && !path.is_symlink() => None,
             keys => Some(Arc::new(keys?)),
         };
         Ok(KeysFile { path, cached: Arc::new(Mutex::new(CachedKeys { stamp, keys })) })
@@ -247,6 +248,16 @@ mod tests {
         names.sort_unstable();
         let expected: Vec<String> = (0..4).flat_map(|round| (0..8).map(move |n| format!("new{round}-{n}"))).collect();
         assert_eq!(names, expected);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_whose_target_is_missing_does_not_mean_that_no_key_is_required() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("keys");
+        assert!(KeysFile::open(&path).expect("there is no file").keys().is_none());
+        std::os::unix::fs::symlink(folder.path().join("missing"), &path).expect("a link");
+        assert!(KeysFile::open(&path).is_err());
     }
 
     #[test]

@@ -80,7 +80,7 @@ fn blocks_become_turns() {
         { "role": "user", "content": [{ "type": "text", "text": "How is it?" }, { "type": "text", "text": "In Pell." }] },
         { "role": "assistant", "content": [{ "type": "thinking", "thinking": "Hm.", "signature": "x" },
             { "type": "text", "text": "I look." }, call, { "type": "tool_use", "id": "t2", "name": "time", "input": null }] },
-        { "role": "user", "content": [result("t1", json!({ "content": [{ "type": "text", "text": "Wet." }] })),
+        { "role": "user", "content": [result("t1", json!({ "content": [{ "type": "text", "text": "Wet." }], "is_error": null })),
             result("t2", json!({ "content": "No.", "is_error": true })), { "type": "text", "text": "Well?" }] },
     ]);
     let (_, call) = ask(says("Wet."), json!({ "system": system, "messages": messages }));
@@ -126,6 +126,7 @@ fn tools_are_called() {
     };
     check(json!({ "type": "auto" }), Some((false, &[], true)));
     check(json!({ "type": "auto", "disable_parallel_tool_use": true }), Some((false, &[], false)));
+    check(json!({ "type": "auto", "disable_parallel_tool_use": null }), Some((false, &[], true)));
     check(json!({ "type": "any" }), Some((true, &[], true)));
     check(json!({ "type": "tool", "name": "weather" }), Some((true, &["weather"], false)));
     check(json!({ "type": "none" }), None);

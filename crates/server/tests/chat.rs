@@ -62,6 +62,29 @@ fn messages_become_turns() {
 }
 
 #[test]
+fn no_part_of_a_message_is_dropped_silently() {
+    let caller = Arc::new(says("Yes."));
+    let host = Host::with(caller.clone(), |_| {});
+    let ask = |message: Value| {
+        let messages = json!([message, { "role": "user", "content": "Is it?" }]);
+        host.post("/v1/chat/completions", &with(json!({ "messages": messages })))
+    };
+    let call = json!({ "name": "look", "arguments": "{}" });
+    for (field, value) in [("function_call", call), ("audio", json!({ "id": "a" }))] {
+        let mut message = json!({ "role": "assistant", "content": null });
+        message[field] = value;
+        let refused = ask(message).refused(400, "invalid_value");
+        assert_eq!(refused, format!("`messages[0].{field}` is not supported here"));
+    }
+    assert_eq!(ask(json!({ "role": "assistant", "content": null, "refusal": "I do not." })).status, 200);
+    assert_eq!(caller.seen().pop().expect("a call").prompt.messages()[0].content, "I do not.");
+    let options = json!({ "stream": true, "stream_options": { "include_usage": null } });
+    assert_eq!(host.post("/v1/chat/completions", &with(options)).status, 200, "null is an absent field");
+    let stored = host.post("/v1/chat/completions", &with(json!({ "store": true })));
+    assert_eq!((stored.status, stored.warning()), (200, "`store` has no effect: chat completions are not kept"));
+}
+
+#[test]
 fn every_field_reaches_the_call() {
     let caller = Arc::new(says("{}"));
     let host = Host::with(caller.clone(), |_| {});

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use calls::Scripted;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::files::id;
 use crate::host::{CONTEXT_TOKENS, Host, eventually};
@@ -54,4 +54,20 @@ fn a_conversation_is_continued_by_one_response_at_a_time() {
     assert_eq!(host.post("/v1/responses", &other).status, 200);
     host.post(&format!("/v1/responses/{}/cancel", id(&begun)), &json!({}));
     eventually("it is released", || host.post(&items, &new).status == 200);
+}
+
+#[test]
+fn no_response_is_made_for_a_full_conversation() {
+    let caller = Arc::new(Scripted::new(CONTEXT_TOKENS).answer("response", "One."));
+    let host = Host::with(caller.clone(), |_| {});
+    let conversation = host.post("/v1/conversations", &json!({})).json();
+    let file = host.folder.path().join(format!("conversations/{}.json", id(&conversation)));
+    let mut record: Value = serde_json::from_slice(&std::fs::read(&file).expect("it is kept")).expect("it is JSON");
+    let item = json!({ "type": "message", "role": "user", "content": [{ "type": "input_text", "text": "On." }] });
+    record["items"] = vec![item; 4095].into();
+    std::fs::write(&file, record.to_string()).expect("it can be written");
+    let body = json!({ "model": "scripted", "input": "On.", "conversation": conversation["id"] });
+    let refused = host.post("/v1/responses", &body).refused(400, "invalid_value");
+    assert!(refused.contains("at most 4096 items, and this one would have 4097"), "{refused}");
+    assert!(caller.seen().is_empty());
 }

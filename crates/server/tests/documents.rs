@@ -6,6 +6,7 @@ use std::sync::Arc;
 use calls::{BoxFuture, CallError, Kept, Prefixes, Scripted, TenantId, WorkflowId};
 use serde_json::{Value, json};
 
+use crate::files::upload;
 use crate::host::{CONTEXT_TOKENS, Host, eventually, says};
 use test_support::double::Double;
 use test_support::thinker::Thinker;
@@ -373,6 +374,17 @@ fn deleting_a_corpus_leaves_nothing_of_it() {
     assert_eq!(jobs(&host), ["b"], "the other one's job is still there");
     assert_eq!(holding(&data, secret), Vec::<PathBuf>::new());
     assert_eq!(uploads(&host), 1);
+}
+
+#[test]
+fn a_field_of_a_form_that_is_not_a_file_is_limited() {
+    let host = Host::new(says(""));
+    assert_eq!(host.post("/v1/corpora", &json!({ "name": "a" })).status, 201);
+    let long = "x".repeat((64 << 10) + 1);
+    let limit = "has more than 65536 bytes";
+    assert!(host.upload("a", &[("a.txt", b"One.")], &long).refused(400, "invalid_value").contains(limit));
+    assert!(upload(&host, "a.txt", &long, "One.").refused(400, "invalid_value").contains(limit));
+    assert_eq!(uploads(&host), 0);
 }
 
 #[test]

@@ -169,6 +169,16 @@ fn attributes_are_checked_wherever_they_are_set() {
 }
 
 #[test]
+fn a_field_of_a_file_of_a_batch_that_has_no_effect_is_named() {
+    let host = Host::new(Scripted::new(CONTEXT_TOKENS));
+    let file = id(&upload(&host, "wall.txt", "assistants", "The wall broke.").json());
+    let path = format!("/v1/vector_stores/{}/file_batches", id(&host.post("/v1/vector_stores", &json!({})).json()));
+    let file = json!({ "file_id": file, "chunking_strategy": { "type": "auto" } });
+    let added = host.post(&path, &json!({ "files": [file] }));
+    assert_eq!((added.status, added.warning()), (200, "ignored fields: files[0].chunking_strategy"));
+}
+
+#[test]
 fn files_of_one_name_that_are_added_at_once_become_documents_of_their_own() {
     let host = Host::new(Scripted::new(CONTEXT_TOKENS));
     let store = id(&host.post("/v1/vector_stores", &json!({})).json());

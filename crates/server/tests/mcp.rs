@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use calls::Scripted;
 use serde_json::{Value, json};
-use store::Corpora;
+use store::{Corpora, NewDocument};
 
 use crate::host::{CONTEXT_TOKENS, Host, eventually};
 use test_support::thinker::Thinker;
@@ -149,6 +149,34 @@ fn texts_of_one_name_in_two_folders_are_two_documents() {
     assert_eq!(names, ["may/notes.md", "june/notes.md"], "the third replaces the second");
     let read = good(&host, "read_source", json!({ "corpus": "a", "document": documents[1]["id"] }));
     assert_eq!(read["text"], "Three.");
+}
+
+#[test]
+fn documents_are_listed_in_parts() {
+    let host = Host::new(Scripted::new(CONTEXT_TOKENS));
+    drop(Corpora::new(host.folder.path()).create("a").expect("it is new"));
+    let list = |arguments: Value| {
+        let mut part = good(&host, "list_documents", arguments);
+        let names = part["documents"].as_array().expect("documents").iter().map(|document| document["name"].clone());
+        (names.collect::<Vec<Value>>(), part["next"].take())
+    };
+    assert_eq!(list(json!({ "corpus": "a" })), (Vec::new(), Value::Null));
+    let mut corpus = Corpora::new(host.folder.path()).open_writer("a").expect("it is there");
+    for number in 1..=101 {
+        let path = format!("{number}.txt");
+        let new = NewDocument { path: &path, kind: "text", title: "", text: "One.", passages: &[] };
+        corpus.put_document(&new).expect("it can be stored");
+    }
+    drop(corpus);
+    let (names, next) = list(json!({ "corpus": "a" }));
+    assert_eq!((names.len(), names.last()), (100, Some(&json!("100.txt"))), "by default");
+    assert_eq!(list(json!({ "corpus": "a", "after": next })), (vec![json!("101.txt")], Value::Null));
+    let (names, next) = list(json!({ "corpus": "a", "limit": 2 }));
+    assert_eq!(names, ["1.txt", "2.txt"]);
+    assert_eq!(list(json!({ "corpus": "a", "limit": 1, "after": next })).0, ["3.txt"]);
+    assert_eq!(list(json!({ "corpus": "a", "limit": 101 })).1, Value::Null, "there are no more");
+    let (text, failed) = call(&host, "list_documents", json!({ "corpus": "a", "limit": 0 }));
+    assert!(failed && text.contains("`limit` must be at least 1"), "{text}");
 }
 
 #[test]

@@ -251,6 +251,36 @@ fn tools_are_called_and_their_results_read() {
 }
 
 #[test]
+fn a_last_message_of_the_assistant_is_continued() {
+    let caller = Arc::new(Scripted::new(CONTEXT_TOKENS).answer("ollama", " one."));
+    let host = Host::with(caller.clone(), |_| {});
+    let chat = |messages: Value, more: Value| {
+        let mut body = json!({ "model": "scripted", "messages": messages, "stream": false });
+        more.as_object().expect("fields").iter().for_each(|(name, value)| body[name] = value.clone());
+        host.post("/api/chat", &body)
+    };
+    let user = json!({ "role": "user", "content": "Which?" });
+    let said = |content: &str| json!({ "role": "assistant", "content": content });
+    let check = |messages: Value, want: (&str, usize)| {
+        let answer = chat(messages, json!({ "format": "", "think": false })).json();
+        assert_eq!(answer["message"]["content"], " one.", "it is not repeated");
+        let prompt = caller.seen().pop().expect("a call").prompt;
+        assert_eq!((prompt.reply_start(), prompt.messages().len()), want);
+    };
+    check(json!([user, said("The red")]), ("The red", 1));
+    check(json!([said("The red"), user]), ("", 2));
+    check(json!([user, said("")]), ("", 1));
+    check(json!([said("")]), ("", 1));
+    let thought = json!({ "role": "assistant", "content": "The red", "thinking": "Hm." });
+    check(json!([user, thought]), ("", 2));
+    for (more, field) in [(json!({ "format": "json" }), "`format`"), (json!({ "think": true }), "`think`")] {
+        let refused = chat(json!([user, said("The red")]), more).refused_plainly(400);
+        assert!(refused.contains("continues the last message") && refused.contains(field), "{refused}");
+    }
+    assert_eq!(chat(json!([user, said("")]), json!({ "format": "json" })).status, 200, "nothing is continued");
+}
+
+#[test]
 fn parameters_of_several_types_are_read_as_the_python_client_writes_them() {
     let caller = Arc::new(script());
     let host = Host::with(caller.clone(), |_| {});
@@ -292,6 +322,8 @@ fn errors_are_plain_texts() {
     chat(json!({ "role": "user", "images": ["iVBORw0K"] }), json!([])).refused_plainly(400);
     assert_eq!(chat(json!({ "role": "user", "content": "?", "images": [] }), Value::Null).status, 200);
     assert_eq!(chat(json!({ "role": "assistant", "content": null, "tool_calls": null }), Value::Null).status, 200);
+    let call = json!({ "function": { "name": "look", "arguments": null } });
+    assert_eq!(chat(json!({ "role": "assistant", "tool_calls": [call] }), Value::Null).status, 200);
     host.get("/api/none").refused_plainly(404);
     host.get("/api/chat").refused_plainly(405);
     host.send("POST", "/api/chat", &[("content-type", "application/json")], "{").refused_plainly(400);

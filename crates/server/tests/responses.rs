@@ -326,6 +326,14 @@ fn a_thought_is_a_reasoning_item() {
 }
 
 #[test]
+fn a_field_of_the_text_that_has_no_effect_is_named() {
+    let host = Host::new(says("Yes."));
+    let text = json!({ "format": { "type": "text" }, "verbosity": "low" });
+    let answer = host.post("/v1/responses", &asks(json!({ "text": text })));
+    assert_eq!((answer.status, answer.warning()), (200, "ignored fields: text.verbosity"));
+}
+
+#[test]
 fn a_failure_after_the_first_event_is_the_last_event() {
     // It fails after its first word.
     let halting = Double::new(says("")).answering(|_, call| {

@@ -83,8 +83,7 @@ enum Block {
         /// A string or an array of content blocks.
         #[schema(value_type = Option<Value>)]
         content: Option<Content>,
-        #[serde(default)]
-        is_error: bool,
+        is_error: Option<bool>,
     },
     Image {},
     Document {},
@@ -108,17 +107,9 @@ struct Definition {
 #[serde(tag = "type", rename_all = "lowercase")]
 #[schema(as = AnthropicToolChoice)]
 enum ToolChoice {
-    Auto {
-        #[serde(default)]
-        disable_parallel_tool_use: bool,
-    },
-    Any {
-        #[serde(default)]
-        disable_parallel_tool_use: bool,
-    },
-    Tool {
-        name: String,
-    },
+    Auto { disable_parallel_tool_use: Option<bool> },
+    Any { disable_parallel_tool_use: Option<bool> },
+    Tool { name: String },
     None {},
 }
 
@@ -265,10 +256,10 @@ fn tool_use(definitions: Option<Vec<Definition>>, choice: Option<ToolChoice>) ->
     let tools = match choice {
         None => Some(any),
         Some(ToolChoice::Auto { disable_parallel_tool_use }) => {
-            Some(ToolUse { parallel: !disable_parallel_tool_use, ..any })
+            Some(ToolUse { parallel: !disable_parallel_tool_use.unwrap_or(false), ..any })
         }
         Some(ToolChoice::Any { disable_parallel_tool_use }) => {
-            Some(ToolUse { required: true, parallel: !disable_parallel_tool_use, ..any })
+            Some(ToolUse { required: true, parallel: !disable_parallel_tool_use.unwrap_or(false), ..any })
         }
         Some(ToolChoice::Tool { name }) => Some(ToolUse { required: true, names: vec![name], parallel: false }),
         Some(ToolChoice::None {}) => None,
@@ -381,7 +372,7 @@ fn user(mut prompt: Prompt, blocks: Vec<Block>, made: &[ToolCall]) -> Result<Pro
                 texts.join("\n")
             }
         };
-        let text = if is_error { format!("error: {text}") } else { text };
+        let text = if is_error.unwrap_or(false) { format!("error: {text}") } else { text };
         let name = made.iter().rev().find(|call| call.id == tool_use_id).map(|call| call.name.clone());
         let result_of = Some(ResultOf { id: tool_use_id, name });
         prompt = prompt.turn(Role::Tool, text, Turn { result_of, ..Turn::default() });

@@ -59,8 +59,8 @@ pub(crate) struct AskRequest {
     /// The turn of the thread that asks this question already, from 0: it gets a further answer.
     pub turn: Option<usize>,
     /// True if the question may refer to the turns before it. Models from 3B parameters on rewrite it first so that it is
-    /// understood alone, and the answer has the result as `understood`; with smaller ones `rag` also searches for the words of
-    /// the questions before it, and the answer has the query as `searched_with`.
+    /// understood alone; for smaller ones rules replace its pronouns. The answer has the result as `understood`. With smaller models
+    /// `rag` also searches for the words of the questions before it, and the answer has the query as `searched_with`.
     pub follow_up: Option<bool>,
     /// The turns before the question, in a conversation that is not a thread.
     #[serde(skip)]

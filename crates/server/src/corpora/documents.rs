@@ -28,11 +28,11 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
-struct DocumentPart {
+pub(crate) struct DocumentPart {
     /// At least 1; all documents by default.
-    limit: Option<usize>,
+    pub limit: Option<usize>,
     /// The id of the document before the part; it may be deleted.
-    after: Option<i64>,
+    pub after: Option<i64>,
 }
 
 /// List the documents of a corpus, all or a part; `has_more` is true if others come after it.
@@ -43,19 +43,22 @@ async fn list(
     Path(corpus): Path<String>,
     Params(part): Params<DocumentPart>,
 ) -> Result<Json<Value>> {
-    if part.limit == Some(0) {
-        return Err(ServerError::invalid("`limit` must be at least 1", "limit"));
-    }
-    let (documents, has_more) = reading(&tenant, corpus, move |corpus| listed(corpus, &part)).await?;
+    let (documents, has_more) = list_documents(&tenant, corpus, part).await?;
     Ok(Json(json!({ "documents": documents, "has_more": has_more })))
 }
 
-/// The documents of a corpus, without their texts.
-pub(crate) async fn list_documents(tenant: &Arc<Tenant>, corpus: String) -> Result<Vec<Value>> {
-    reading(tenant, corpus, |corpus| Ok(listed(corpus, &DocumentPart::default())?.0)).await
+/// A part of the documents of a corpus, without their texts, and whether others come after it.
+pub(crate) async fn list_documents(
+    tenant: &Arc<Tenant>,
+    corpus: String,
+    part: DocumentPart,
+) -> Result<(Vec<Value>, bool)> {
+    if part.limit == Some(0) {
+        return Err(ServerError::invalid("`limit` must be at least 1", "limit"));
+    }
+    reading(tenant, corpus, move |corpus| listed(corpus, &part)).await
 }
 
-/// A part of the documents, and whether others come after it.
 fn listed(corpus: &Corpus, part: &DocumentPart) -> Result<(Vec<Value>, bool)> {
     let mut documents = corpus.documents()?;
     documents.retain(|document| part.after.is_none_or(|after| document.id.0 > after));

@@ -171,7 +171,7 @@ async fn receive(mut form: Multipart, folder: &TempDir, app: &App) -> Result<Rec
         with_read_timeout(form.next_field(), app).await?.map_err(|error| form_error(&error, app))?
     {
         let Some(name) = field.file_name().map(file_name).transpose()? else {
-            let value = String::from_utf8_lossy(&read_field(&mut field, &mut left, app).await?).into_owned();
+            let value = read_field(&mut field, &mut left, app).await?;
             match field.name() {
                 Some("method") => asked = Some(value),
                 other => {
@@ -226,20 +226,32 @@ pub(crate) async fn create_file(path: &FilePath) -> Result<tokio::fs::File> {
 }
 
 /// Reads a part without keeping it: the read timeout is that of each chunk, however long the part is.
-async fn skip_field(field: &mut Field<'_>, left: &mut usize, app: &App) -> Result<()> {
+pub(crate) async fn skip_field(field: &mut Field<'_>, left: &mut usize, app: &App) -> Result<()> {
     while let Some(chunk) = with_read_timeout(field.chunk(), app).await?.map_err(|error| form_error(&error, app))? {
         *left = left.checked_sub(chunk.len()).ok_or_else(|| too_large(app))?;
     }
     Ok(())
 }
 
-pub(crate) async fn read_field(field: &mut Field<'_>, left: &mut usize, app: &App) -> Result<Vec<u8>> {
+/// Maximum bytes of a part of a form that is not a file: it is in memory as a whole.
+const MAX_FIELD_BYTES: usize = 64 << 10;
+
+/// Reads a part that is not a file.
+///
+/// # Errors
+/// If it, or the form, is too large.
+pub(crate) async fn read_field(field: &mut Field<'_>, left: &mut usize, app: &App) -> Result<String> {
     let mut bytes = Vec::new();
     while let Some(chunk) = with_read_timeout(field.chunk(), app).await?.map_err(|error| form_error(&error, app))? {
         *left = left.checked_sub(chunk.len()).ok_or_else(|| too_large(app))?;
         bytes.extend_from_slice(&chunk);
+        if bytes.len() > MAX_FIELD_BYTES {
+            let name = field.name().unwrap_or_default();
+            let message = format!("`{name}` is not a file and has more than {MAX_FIELD_BYTES} bytes");
+            return Err(ServerError::invalid(message, name));
+        }
     }
-    Ok(bytes)
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// The temporary file name of an upload. One of an unknown type has no extension: it is read if it is a text.

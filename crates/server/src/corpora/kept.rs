@@ -55,17 +55,22 @@ pub(super) fn read<T: Record>(corpus: &Corpus, id: &str) -> Result<(T, usize)> {
 
 /// All records of a corpus, the latest first. A damaged file is skipped and logged.
 pub(super) fn all<T: Record>(corpus: &Corpus) -> Result<Vec<T>> {
-    let mut records = Vec::new();
+    map_all(corpus, |record: T| record)
+}
+
+/// What `map` makes of each record of a corpus, as [`all`]. One record at a time is in memory as a whole.
+pub(super) fn map_all<T: Record, U>(corpus: &Corpus, map: impl Fn(T) -> U) -> Result<Vec<U>> {
+    let mut mapped: Vec<(u64, String, U)> = Vec::new();
     for id in ids::<T>(corpus)? {
         match read::<T>(corpus, &id) {
-            Ok((record, _)) => records.push(record),
+            Ok((record, _)) => mapped.push((record.updated(), id, map(record))),
             // It was deleted after it was listed.
             Err(ServerError::NotFound(_)) => {}
             Err(error) => tracing::warn!(%error, "cannot read a {}", T::KIND),
         }
     }
-    records.sort_by(|one, other| (other.updated(), other.id()).cmp(&(one.updated(), one.id())));
-    Ok(records)
+    mapped.sort_by(|one, other| (other.0, &other.1).cmp(&(one.0, &one.1)));
+    Ok(mapped.into_iter().map(|(.., record)| record).collect())
 }
 
 /// All records of a corpus, of which those that may quote a removed text are to be removed. Damaged files are removed: they may
@@ -113,5 +118,51 @@ pub(super) fn delete_all<T: Record>(corpus: &Corpus) -> Result<()> {
     match fs::remove_dir_all(corpus.file(T::FOLDER)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         removed => Ok(removed?),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+    use store::Corpora;
+
+    use super::*;
+
+    #[derive(Serialize, Deserialize)]
+    struct Kept {
+        id: String,
+        updated: u64,
+    }
+
+    impl Record for Kept {
+        const KIND: &'static str = "kept";
+        const FOLDER: &'static str = "kept";
+
+        fn id(&self) -> &str {
+            &self.id
+        }
+
+        fn updated(&self) -> u64 {
+            self.updated
+        }
+    }
+
+    #[test]
+    fn records_are_read_one_after_the_other_and_the_latest_is_first() {
+        let folder = tempfile::tempdir().expect("the system has a folder for temporary files");
+        let corpus = Corpora::new(folder.path()).create("pell").expect("a corpus");
+        let id = |number: u64| format!("kept-{number:032x}");
+        for number in 0..3 {
+            write(&corpus, &Kept { id: id(number), updated: number % 2 }).expect("it can be written");
+        }
+        let numbers = |records: Vec<Kept>| records.into_iter().map(|record| record.id).collect::<Vec<String>>();
+        assert_eq!(numbers(all(&corpus).expect("they can be listed")), [1, 2, 0].map(id));
+        // What is made of the first one that is read deletes the others.
+        let only = map_all(&corpus, |record: Kept| {
+            let others = (0..3).map(id).filter(|id| *id != record.id);
+            others.for_each(|id| delete::<Kept>(&corpus, &id).expect("it is there"));
+            record.id
+        });
+        assert_eq!(only.expect("they can be listed").len(), 1);
     }
 }

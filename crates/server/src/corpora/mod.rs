@@ -22,9 +22,10 @@ pub(crate) mod trace_list;
 mod traces;
 
 pub(crate) use ask::{AskRequest, Watch, answer};
-pub(crate) use documents::{document_paths, list_documents, read_document, remove_document};
+pub(crate) use documents::{DocumentPart, document_paths, list_documents, read_document, remove_document};
 pub(crate) use ingest::{
-    TextUpload, check_text, create_file, file_name, form_error, ingest_text, read_field, start_preparation, too_large,
+    TextUpload, check_text, create_file, file_name, form_error, ingest_text, read_field, skip_field, start_preparation,
+    too_large,
 };
 pub(crate) use jobs::{CancelOnDrop, Job, resume_interrupted};
 pub(crate) use search::{SearchRequest, search_pages};

@@ -96,6 +96,7 @@ pub(super) fn before(corpus: &Corpus, place: &Place) -> Result<Vec<memory::Turn>
             .unwrap_or(&turn.question)
             .to_owned(),
         answer: turn.answers.last().map(text).unwrap_or_default(),
+        short: turn.answers.last().and_then(|answer| answer["short"].as_str()).map(str::to_owned),
     };
     Ok(before.map(turn).collect())
 }

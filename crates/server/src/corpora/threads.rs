@@ -79,9 +79,9 @@ async fn list(
     if !app.config.keep_threads {
         return Ok(Json(json!({ "kept": false, "threads": [] })));
     }
-    let threads = with_corpus(&app, &tenant, corpus, kept::all::<Thread>);
     let line = |Thread { id, title, created, updated, turns }| json!({ "id": id, "title": title, "created": created, "updated": updated, "turns": turns.len() });
-    Ok(Json(json!({ "kept": true, "threads": threads.await?.into_iter().map(line).collect::<Vec<_>>() })))
+    let threads = with_corpus(&app, &tenant, corpus, move |corpus| kept::map_all(corpus, line));
+    Ok(Json(json!({ "kept": true, "threads": threads.await? })))
 }
 
 /// Begin a thread. `POST /v1/corpora/{corpus}/ask` with its id appends to it.
@@ -98,7 +98,7 @@ async fn create(
     let thread = Thread { id: fresh_id("thread")?, title, created: now(), updated: now(), turns: Vec::new() };
     let created = with_corpus(&app, &tenant, corpus, move |corpus| {
         let _one = kept::lock(corpus)?;
-        let known = kept::all::<Thread>(corpus)?.len();
+        let known = kept::map_all(corpus, |_: Thread| ())?.len();
         if known >= MAX_THREADS {
             let message = format!("the corpus has {known} threads; at most {MAX_THREADS} are kept: delete some");
             return Err(ServerError::Invalid { message, param: None });

@@ -3,6 +3,7 @@
 
 mod lines;
 mod prompts;
+mod resources;
 mod tools;
 mod work;
 
@@ -13,8 +14,8 @@ use calls::CallError;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, GetPromptRequestParams, GetPromptResponse,
     Implementation, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
-    PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, Resource,
-    ResourceContents, ResourceTemplate, ServerCapabilities, ServerConfig,
+    PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, ResourceContents,
+    ResourceTemplate, ServerCapabilities, ServerConfig,
 };
 use rmcp::service::{RequestContext, ServerInitializeError};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
@@ -25,7 +26,7 @@ use store::DocId;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::app::App;
-use crate::corpora::{document_paths, list_corpora, read_document};
+use crate::corpora::read_document;
 use crate::error::{Result, ServerError};
 use crate::tenant::Tenant;
 use lines::Lines;
@@ -110,21 +111,13 @@ impl ServerHandler for Mcp {
 
     async fn list_resources(
         &self,
-        _: Option<PaginatedRequestParams>,
+        request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> std::result::Result<ListResourcesResult, ErrorData> {
         let tenant = self.tenant(&context)?;
-        let mut resources = Vec::new();
-        for corpus in list_corpora(&tenant).await.map_err(|error| failed(&error))? {
-            let Some(corpus) = corpus["name"].as_str() else { continue };
-            // A corpus that is being written is listed without its documents.
-            let documents = document_paths(&tenant, corpus.to_owned()).await.unwrap_or_default();
-            let resource = |(id, name): (DocId, String)| {
-                Resource::new(format!("memlocal://{corpus}/{id}"), name).with_mime_type("text/plain")
-            };
-            resources.extend(documents.into_iter().map(resource));
-        }
-        Ok(ListResourcesResult::with_all_items(resources))
+        let cursor = request.and_then(|request| request.cursor);
+        let (resources, next_cursor) = resources::part(&tenant, cursor.as_deref(), resources::PART).await?;
+        Ok(ListResourcesResult { next_cursor, ..ListResourcesResult::with_all_items(resources) })
     }
 
     async fn list_resource_templates(

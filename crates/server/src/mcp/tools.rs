@@ -57,7 +57,8 @@ fn job() -> Value {
         "id": text("Id of the job, for the tool `job`"), "corpus": text("The corpus"), "method": text("The method"),
         "status": { "enum": ["waiting", "running", "done", "failed", "cancelled"] },
         "progress": { "type": ["object", "null"], "description": "The step and how much of it is done" },
-        "added": list(json!({ "type": "object" })), "unread": list(json!({ "type": "object" })),
+        "added": list(json!({ "type": "object" })), "added_in_part": list(json!({ "type": "object" })),
+        "unread": list(json!({ "type": "object" })),
         "error": { "type": ["string", "null"] },
     }))
 }
@@ -81,6 +82,27 @@ fn citation() -> Value {
     }))
 }
 
+fn list_documents(corpus: &Value) -> Tool {
+    tool(
+        "list_documents",
+        "List the documents of a corpus with their ids, up to `limit` at once. If `next` is not null there are more: call \
+         this again with `after` set to it.",
+        arguments(
+            json!({
+                "corpus": corpus,
+                "limit": { "type": "integer", "minimum": 1, "description": "Documents to list; 100 by default" },
+                "after": number("`next` of the list before; by default the list begins with the first document"),
+            }),
+            &["corpus"],
+        ),
+        result(json!({
+            "documents": list(document(json!({}))),
+            "next": { "type": ["integer", "null"], "description": "`after` of the next call; null if there are no more" },
+        })),
+        Effect::Reads,
+    )
+}
+
 pub(super) fn all() -> Vec<Tool> {
     let corpus = text("Name of a corpus, as `list_corpora` gives it");
     let method = text("Method; by default auto, which chooses one for the model and the length of the documents");
@@ -98,13 +120,7 @@ pub(super) fn all() -> Vec<Tool> {
             result(json!({ "corpora": list(result(json!({ "name": text("Name of the corpus") }))) })),
             Effect::Reads,
         ),
-        tool(
-            "list_documents",
-            "List the documents of a corpus with their ids.",
-            arguments(json!({ "corpus": corpus }), &["corpus"]),
-            result(json!({ "documents": list(document(json!({}))) })),
-            Effect::Reads,
-        ),
+        list_documents(&corpus),
         tool(
             "remember",
             "Keep a text in a corpus, which is made if it does not exist. One of the same name is replaced. Returns the job \

@@ -15,8 +15,9 @@ use tokio::time::timeout;
 use super::Mcp;
 use crate::blocking::run_blocking;
 use crate::corpora::{
-    AskRequest, CancelOnDrop, Job, SearchRequest, TextUpload, answer, check_text, create_corpus, document_paths,
-    ingest_text, list_corpora, list_documents, read_document, remove_document, search_pages, start_preparation,
+    AskRequest, CancelOnDrop, DocumentPart, Job, SearchRequest, TextUpload, answer, check_text, create_corpus,
+    document_paths, ingest_text, list_corpora, list_documents, read_document, remove_document, search_pages,
+    start_preparation,
 };
 use crate::error::{Result, ServerError};
 use crate::json::in_words_of_json;
@@ -24,8 +25,10 @@ use crate::tenant::Tenant;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct OfCorpus {
+struct ListDocuments {
     corpus: String,
+    limit: Option<usize>,
+    after: Option<i64>,
 }
 
 #[derive(Deserialize)]
@@ -83,6 +86,9 @@ struct ReadSource {
     start: Option<usize>,
     end: Option<usize>,
 }
+
+/// Default number of documents that `list_documents` returns at once.
+const DOCUMENTS_AT_ONCE: usize = 100;
 
 /// Default number of characters that `read_source` returns at once.
 const CHARS_AT_ONCE: usize = 20_000;
@@ -219,9 +225,13 @@ fn notifier(token: ProgressToken, peer: Peer<RoleServer>) -> UnboundedSender<Val
     sender
 }
 
+/// A part of the documents; `next` is the id after which the rest begins, or null.
 async fn documents(tenant: &Arc<Tenant>, arguments: Value) -> Result<Value> {
-    let OfCorpus { corpus } = read(arguments)?;
-    Ok(json!({ "documents": list_documents(tenant, corpus).await? }))
+    let ListDocuments { corpus, limit, after } = read(arguments)?;
+    let part = DocumentPart { limit: Some(limit.unwrap_or(DOCUMENTS_AT_ONCE)), after };
+    let (documents, has_more) = list_documents(tenant, corpus, part).await?;
+    let next = documents.last().filter(|_| has_more).map(|last| last["id"].clone());
+    Ok(json!({ "documents": documents, "next": next }))
 }
 
 async fn forget(tenant: &Arc<Tenant>, arguments: Value) -> Result<Value> {

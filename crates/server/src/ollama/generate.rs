@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 
 use super::corpus::{self, CorpusChat};
 use super::keep::{Asked, Asking};
-use super::messages::{OllamaMessage, prompt, refuse_images};
+use super::messages::{OllamaMessage, continued, prompt, refuse_images};
 use super::options::{Options, Wishes, call};
 use super::reply::{Dialect, Times, reply_to};
 use super::tools::with_lists_of_types;
@@ -23,7 +23,8 @@ use crate::recall::{Address, find, warn_of_unused};
 use crate::tenant::CurrentTenant;
 use crate::warnings::Warnings;
 
-/// A chat; one without messages asks whether the model is loaded.
+/// A chat; one without messages asks whether the model is loaded. If the last message is the assistant's and has text only, the
+/// reply continues it, without a `format` or a thought.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(super) struct OllamaChat {
     model: String,
@@ -125,7 +126,8 @@ pub(super) async fn chat(
     }
     let served = app.served(&request.model)?;
     let (offered, tools) = tools::read(request.tools.map(with_lists_of_types), None, true, &warnings)?;
-    let prompt = prompt(request.messages, offered, &name, &warnings)?.or_system(&app.preset.system);
+    let prompt = prompt(request.messages, offered, &name, &warnings)?;
+    let prompt = continued(prompt, &wishes)?.or_system(&app.preset.system);
     let call = Call { tenant: tenant.id, ..call(&served, prompt, tools, wishes, &warnings, &app).await? };
     reply_to(app, permit, call, served.name, Dialect::Chat, streams, times).await
 }

@@ -5,6 +5,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
+use super::options::Wishes;
 use crate::error::{Result, ServerError};
 use crate::warnings::Warnings;
 
@@ -45,8 +46,7 @@ struct OllamaToolCall {
 #[derive(Debug, Deserialize, ToSchema)]
 struct OllamaCalled {
     name: String,
-    #[serde(default)]
-    arguments: Map<String, Value>,
+    arguments: Option<Map<String, Value>>,
 }
 
 /// The chat as a prompt, every message a turn. A result without the id of its call belongs to the first call of its tool
@@ -71,7 +71,8 @@ pub(super) fn prompt(
             let id = id.filter(|id| !id.is_empty()).unwrap_or_else(|| format!("call-{made}"));
             made += 1;
             open.push(ResultOf { id: id.clone(), name: Some(name.clone()) });
-            turn.tool_calls.push(ToolCall { id, name, arguments: Value::Object(arguments).to_string() });
+            let arguments = Value::Object(arguments.unwrap_or_default()).to_string();
+            turn.tool_calls.push(ToolCall { id, name, arguments });
         }
         let role = match message.role {
             OllamaRole::System => Role::System,
@@ -93,6 +94,27 @@ pub(super) fn prompt(
         prompt = prompt.turn(role, message.content.unwrap_or_default(), turn);
     }
     Ok(prompt)
+}
+
+/// The prompt whose reply continues the last message, as by Ollama, if that is the assistant's and has text only. An empty one
+/// is left out unless it is the only one: there is nothing to continue.
+///
+/// # Errors
+/// If the reply is to have a format or a thought.
+pub(super) fn continued(prompt: Prompt, wishes: &Wishes) -> Result<Prompt> {
+    let is_empty = prompt.segments().last().is_none_or(|last| last.text.is_empty());
+    if !prompt.can_be_continued() || (is_empty && prompt.segments().len() == 1) {
+        return Ok(prompt);
+    }
+    if !is_empty && wishes.format.as_ref().is_some_and(|format| format != "") {
+        let message = "a reply that continues the last message is free text: omit that message or `format`";
+        return Err(ServerError::invalid(message, "format"));
+    }
+    if !is_empty && wishes.thinks() {
+        let message = "a reply that continues the last message has no thought: omit that message or `think`";
+        return Err(ServerError::invalid(message, "think"));
+    }
+    Ok(prompt.continued())
 }
 
 pub(super) fn refuse_images(images: Option<&[Value]>, model: &str) -> Result<()> {

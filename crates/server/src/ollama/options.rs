@@ -61,6 +61,16 @@ pub(super) struct Wishes {
     pub top_logprobs: Option<usize>,
 }
 
+impl Wishes {
+    /// Whether `think` asks for a thought.
+    pub fn thinks(&self) -> bool {
+        match &self.think {
+            None | Some(Value::Bool(false)) => false,
+            Some(think) => think != "",
+        }
+    }
+}
+
 /// Ollama's defaults.
 const TEMPERATURE: f32 = 0.8;
 const TOP_P: f32 = 0.9;

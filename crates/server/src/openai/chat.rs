@@ -78,8 +78,15 @@ pub(super) struct ChatRequest {
 
 #[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
 pub(super) struct StreamOptions {
-    #[serde(default)]
-    pub include_usage: bool,
+    /// False by default.
+    include_usage: Option<bool>,
+}
+
+impl StreamOptions {
+    /// Whether the last chunk has the usage.
+    pub fn includes_usage(self) -> bool {
+        self.include_usage.unwrap_or(false)
+    }
 }
 
 /// The output format.
@@ -165,7 +172,7 @@ pub(super) async fn complete(
             app.with_deadline(try_join_all((0..chat.params.n).map(|choice| chat.generate(choice, None, &app)))).await?;
         return Ok(Json(chat.to_json(&generated)).into_response());
     }
-    let include_usage = options.is_some_and(|options| options.include_usage);
+    let include_usage = options.is_some_and(StreamOptions::includes_usage);
     respond(Framing::Events, |sink| async move {
         let _permit = permit;
         app.with_deadline(chat.stream(sink, include_usage, &app)).await
@@ -183,6 +190,9 @@ impl Chat {
         let logprobs = request.logprobs.unwrap_or(false);
         if request.top_logprobs.is_some() && !logprobs {
             return Err(ServerError::invalid("`top_logprobs` needs `logprobs`", "top_logprobs"));
+        }
+        if request.store == Some(true) {
+            warnings.add("`store` has no effect: chat completions are not kept".to_owned());
         }
         let output_format = match request.response_format {
             None | Some(ResponseFormat::Text) => OutputFormat::Text,

@@ -97,7 +97,7 @@ pub(super) async fn complete(
     }
     respond(Framing::Events, |sink| async move {
         let _permit = permit;
-        app.with_deadline(completion.stream(sink, options.is_some_and(|options| options.include_usage), &app)).await
+        app.with_deadline(completion.stream(sink, options.is_some_and(StreamOptions::includes_usage), &app)).await
     })
     .await
 }

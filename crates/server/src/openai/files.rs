@@ -1,14 +1,18 @@
 //! /v1/files: files that a holder has uploaded, for vector stores and batches, and those that batches have written.
 
+use std::fs::File;
+use std::io;
 use std::sync::Arc;
 
-use axum::body::Bytes;
+use axum::body::{Body, Bytes};
 use axum::extract::{DefaultBodyLimit, FromRequest, Multipart, Path, Request, State};
-use axum::http::header;
+use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
+use futures_util::Stream;
+use futures_util::stream::try_unfold;
 use serde_json::{Value, json};
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -19,7 +23,7 @@ use crate::blocking::run_blocking;
 use crate::body::{Params, with_read_timeout};
 use crate::config::Config;
 use crate::corpora::attached::detach_everywhere;
-use crate::corpora::{create_file, file_name, form_error, read_field, too_large};
+use crate::corpora::{create_file, file_name, form_error, read_field, skip_field, too_large};
 use crate::error::{Result, ServerError};
 use crate::tenant::{CurrentTenant, Tenant};
 use crate::warnings::Warnings;
@@ -89,8 +93,7 @@ async fn upload(
                 }
                 "file" => return Err(ServerError::invalid("a form has one file", "file")),
                 "purpose" => {
-                    let value = read_field(&mut field, &mut left, &app).await?;
-                    purpose = Some(String::from_utf8_lossy(&value).into_owned());
+                    purpose = Some(read_field(&mut field, &mut left, &app).await?);
                 }
                 // A file that is to be deleted later must not stay.
                 other if other.starts_with("expires_after") => {
@@ -98,7 +101,7 @@ async fn upload(
                 }
                 other => {
                     warnings.add(format!("ignored fields: {other}"));
-                    read_field(&mut field, &mut left, &app).await?;
+                    skip_field(&mut field, &mut left, &app).await?;
                 }
             }
         }
@@ -129,14 +132,31 @@ async fn retrieve(Extension(tenant): CurrentTenant, Path(id): Path<String>) -> R
     Ok(Json(with(&tenant, move |files| files.read(&id)).await?.to_json()))
 }
 
+/// How much of a file is read at once.
+const PIECE_BYTES: usize = 256 << 10;
+
 /// The content of a file.
 #[utoipa::path(get, path = "/v1/files/{file_id}/content", tag = "OpenAI", params(("file_id" = String, Path)),
     responses((status = 200, body = Vec<u8>, content_type = "application/octet-stream"), (status = 404)))]
 async fn content(Extension(tenant): CurrentTenant, Path(id): Path<String>) -> Result<Response> {
-    let bytes = with(&tenant, move |files| files.content(&id)).await?;
+    let (file, bytes) = with(&tenant, move |files| files.open(&id)).await?;
     // A browser that is given the address must not run what a client has uploaded.
-    let heads = [(header::CONTENT_TYPE, "application/octet-stream"), (header::X_CONTENT_TYPE_OPTIONS, "nosniff")];
-    Ok((heads, Bytes::from(bytes)).into_response())
+    let heads = [
+        (header::CONTENT_TYPE, HeaderValue::from_static("application/octet-stream")),
+        (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
+        (header::CONTENT_LENGTH, HeaderValue::from(bytes)),
+    ];
+    Ok((heads, Body::from_stream(pieces(file))).into_response())
+}
+
+/// The content of a file in pieces. One is read when the client has taken the one before.
+fn pieces(file: File) -> impl Stream<Item = io::Result<Bytes>> {
+    try_unfold(tokio::fs::File::from_std(file), |mut file| async move {
+        let mut piece = vec![0; PIECE_BYTES];
+        let read = file.read(&mut piece).await?;
+        piece.truncate(read);
+        Ok::<_, io::Error>((read > 0).then(|| (Bytes::from(piece), file)))
+    })
 }
 
 /// Delete a file, also from all vector stores.
@@ -160,10 +180,26 @@ async fn delete(Extension(tenant): CurrentTenant, Path(id): Path<String>) -> Res
 #[cfg(test)]
 mod tests {
     use calls::{Scripted, ScriptedEmbedder};
+    use futures_util::TryStreamExt;
     use tokio::runtime::Builder;
 
     use super::*;
     use crate::app::Shared;
+
+    #[tokio::test]
+    async fn the_content_of_a_file_is_sent_in_pieces() {
+        let data = tempfile::tempdir().expect("the system has a folder for temporary files");
+        let app = Shared::new(Arc::new(Scripted::new(100)), Arc::new(ScriptedEmbedder), Config::new(data.path()));
+        let tenant = app.tenants.anonymous();
+        let (place, bytes) = (data.path().join("content"), b"The wall broke. ".repeat(PIECE_BYTES / 8));
+        std::fs::write(&place, &bytes).expect("it can be written");
+        let id = tenant.files.keep("wall.txt".to_owned(), "user_data", place).expect("it is kept").id;
+        let answer = content(Extension(tenant), Path(id)).await.expect("it is there");
+        assert_eq!(answer.headers()[header::CONTENT_LENGTH], bytes.len().to_string());
+        let pieces: Vec<Bytes> = answer.into_body().into_data_stream().try_collect().await.expect("it can be read");
+        assert!(pieces.iter().all(|piece| piece.len() <= PIECE_BYTES), "{} pieces", pieces.len());
+        assert_eq!(pieces.concat(), bytes);
+    }
 
     #[test]
     fn a_file_that_is_being_added_to_a_vector_store_is_deleted_after_that() {

@@ -9,8 +9,8 @@ use super::tools::ToolCall;
 use crate::error::{Result, ServerError};
 use crate::warnings::Warnings;
 
-/// One message. Participants' names and additional fields of OpenAI's own responses are accepted and ignored; other
-/// fields are ignored with a warning.
+/// One message. Participants' names and the annotations of responses are accepted and ignored; other fields are ignored with
+/// a warning, or refused if they have a part of the message (`audio`, `function_call`).
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(tag = "role", rename_all = "lowercase")]
 #[allow(dead_code, reason = "some fields are accepted and ignored")]
@@ -35,10 +35,9 @@ pub(super) enum ChatMessage {
         content: Option<Content>,
         tool_calls: Option<Vec<ToolCall>>,
         name: Option<String>,
-        refusal: Option<Value>,
+        /// The text of a message without `content`.
+        refusal: Option<String>,
         annotations: Option<Value>,
-        audio: Option<Value>,
-        function_call: Option<Value>,
         /// What the model thought before this message.
         reasoning_content: Option<String>,
         /// The same, as newer versions of vLLM call it.
@@ -120,12 +119,12 @@ pub(super) fn prompt(messages: &[ChatMessage], tools: Vec<Tool>, warnings: &Warn
         prompt = match message {
             ChatMessage::System { content, .. } => turn(prompt, Role::System, &content.text()),
             ChatMessage::User { content, .. } => turn(prompt, Role::User, &content.text()),
-            ChatMessage::Assistant { content, tool_calls, reasoning_content, reasoning, .. } => {
+            ChatMessage::Assistant { content, refusal, tool_calls, reasoning_content, reasoning, .. } => {
                 let calls = tool_calls.iter().flatten().map(ToolCall::made).collect::<Result<Vec<_>>>()?;
                 made.extend_from_slice(&calls);
                 let thought = reasoning_content.clone().or_else(|| reasoning.clone());
                 let thought = thought.filter(|thought| !thought.is_empty());
-                let text = content.as_ref().map(Content::text).unwrap_or_default();
+                let text = content.as_ref().map(Content::text).or_else(|| refusal.clone()).unwrap_or_default();
                 prompt.turn(Role::Assistant, text, Turn { tool_calls: calls, thought, ..Turn::default() })
             }
             ChatMessage::Tool { content, tool_call_id, name, .. } => {

@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -48,13 +48,22 @@ impl Files {
         Ok((self.read(id)?, self.path(id, "content")?))
     }
 
+    /// The content of a file, open for reading, and its length in bytes.
+    pub fn open(&self, id: &str) -> Result<(File, u64)> {
+        let file = match File::open(self.find(id)?.1) {
+            // It was deleted after its record was read.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(unknown::<StoredFile>(id)),
+            opened => opened?,
+        };
+        let bytes = file.metadata()?.len();
+        Ok((file, bytes))
+    }
+
     /// The content of a file.
     pub fn content(&self, id: &str) -> Result<Vec<u8>> {
-        match fs::read(self.find(id)?.1) {
-            // It was deleted after its record was read.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Err(unknown::<StoredFile>(id)),
-            read => Ok(read?),
-        }
+        let mut content = Vec::new();
+        self.open(id)?.0.read_to_end(&mut content)?;
+        Ok(content)
     }
 
     /// Keeps a file whose content is at this place, which is moved.

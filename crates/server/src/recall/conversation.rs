@@ -49,7 +49,7 @@ impl Conversation {
                         _ if question.is_empty() => {}
                         // Of several messages without an answer the last is the question.
                         Some(turn) if turn.answer.is_empty() => turn.question = question,
-                        _ => turns.push(Turn { question, answer: String::new() }),
+                        _ => turns.push(Turn { question, answer: String::new(), short: None }),
                     }
                 }
                 (Role::Assistant, Some(turn)) => turn.answer = joined(&turn.answer, &without_marks(&content)),

@@ -81,6 +81,8 @@ pub(super) struct JobState {
     pub(super) status: Status,
     pub(super) progress: Option<StepProgress>,
     pub(super) added: Vec<Added>,
+    /// Files whose reading failed after their first documents were added.
+    pub(super) added_in_part: Vec<AddedInPart>,
     /// Files that could not be read.
     pub(super) unread: Vec<FailedFile>,
     pub(super) error: Option<String>,
@@ -113,11 +115,22 @@ pub(super) struct Added {
     pub(super) pages: usize,
 }
 
+/// A file of several documents, as a mailbox is, whose reading failed after the first of them.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(super) struct AddedInPart {
+    pub(super) name: String,
+    /// How many of its documents were read before the error. The corpus has these.
+    pub(super) documents: usize,
+    pub(super) reason: String,
+}
+
 /// How far a file is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Progress {
     Running,
     Done,
+    /// Only its first documents were added, for this reason.
+    DoneInPart(String),
     Cancelled,
     Failed(String),
 }
@@ -158,7 +171,8 @@ impl Job {
         let Journal { id, corpus, method, files, refused, begun, error, cancelled, interruptions } = journal;
         let interrupted = error.is_none() && !cancelled;
         let status = if error.is_some() { Status::Failed } else { Status::Cancelled };
-        let state = JobState { status, progress: None, added: Vec::new(), unread: refused.clone(), error };
+        let (added, added_in_part, unread) = (Vec::new(), Vec::new(), refused.clone());
+        let state = JobState { status, progress: None, added, added_in_part, unread, error };
         Job {
             id,
             corpus,
@@ -252,7 +266,10 @@ impl Job {
         }
         match state.status {
             Status::Waiting | Status::Running => Progress::Running,
-            Status::Done => Progress::Done,
+            Status::Done => match state.added_in_part.iter().find(|part| part.name == name) {
+                Some(part) => Progress::DoneInPart(part.description()),
+                None => Progress::Done,
+            },
             Status::Cancelled => Progress::Cancelled,
             Status::Failed => Progress::Failed(state.error.clone().unwrap_or_default()),
         }
@@ -263,12 +280,25 @@ impl Job {
         self.cancelled.send_replace(true);
     }
 
+    /// Whether it was asked to end.
+    pub(super) fn is_cancelled(&self) -> bool {
+        *self.cancelled.borrow()
+    }
+
     pub(crate) fn id(&self) -> &str {
         &self.id
     }
 
     pub(super) fn change(&self, change: impl FnOnce(&mut JobState)) {
         self.state.send_modify(change);
+    }
+}
+
+impl AddedInPart {
+    fn description(&self) -> String {
+        let AddedInPart { documents, reason, .. } = self;
+        let read = if *documents == 1 { "document was".to_owned() } else { format!("{documents} documents were") };
+        format!("only its first {read} read: {reason}")
     }
 }
 

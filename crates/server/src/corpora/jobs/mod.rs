@@ -2,6 +2,7 @@
 //! Its files and a journal are in the data folder: the next server lists it, and resumes it if the end of the server
 //! interrupted it. Deleting a finished job or its corpus deletes its files.
 
+mod add;
 mod job;
 pub(crate) mod list;
 mod routes;

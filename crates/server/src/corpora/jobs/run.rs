@@ -1,15 +1,14 @@
 //! Running jobs, each on a thread of its own.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use calls::{Priority, WorkflowId};
 use memory::{Progress, Session, Settings, Trace};
-use sources::{Kind, Opened, ReadOptions, is_mailbox_part};
-use store::{Change, Document, Writer};
+use store::Document;
 
-use super::job::{Added, FailedFile, Job, NewJob, Status, StepProgress, Upload};
+use super::add::add;
+use super::job::{Job, NewJob, Status, StepProgress};
 use crate::app::App;
 use crate::blocking::{run_blocking, run_on_thread};
 use crate::corpora::settings::default_settings;
@@ -89,7 +88,7 @@ pub(super) fn spawn(app: &App, tenant: &Arc<Tenant>, job: &Arc<Job>) -> Result<(
                 tokio::select! {
                     biased;
                     _ = cancelled.wait_for(|cancelled| *cancelled) => Ok(Status::Cancelled),
-                    outcome = run(&app, &tenant, &job) => outcome.map(|()| Status::Done),
+                    outcome = run(&app, &tenant, &job) => outcome,
                 }
             }
         };
@@ -127,12 +126,13 @@ pub(super) fn spawn(app: &App, tenant: &Arc<Tenant>, job: &Arc<Job>) -> Result<(
     Ok(())
 }
 
-/// Adds the files and runs the method's preparation.
-async fn run(app: &App, tenant: &Tenant, job: &Job) -> Result<()> {
+/// Adds the files and runs the method's preparation, unless the job is cancelled meanwhile.
+async fn run(app: &App, tenant: &Tenant, job: &Job) -> Result<Status> {
     let _lock = tenant.lock_corpus(&job.corpus).await;
     job.change(|state| {
         state.status = Status::Running;
         state.added.clear();
+        state.added_in_part.clear();
         state.unread.clone_from(&job.refused);
     });
     let mut writer = tenant.corpora.open_writer(&job.corpus)?;
@@ -149,6 +149,9 @@ async fn run(app: &App, tenant: &Tenant, job: &Job) -> Result<()> {
     };
     let is_replaced = |document: &Document| job.files.iter().any(|upload| document.path.starts_with(&upload.name));
     tenant.forget.change(&mut writer, is_replaced, |writer| add(job, app, writer, &session))?;
+    if job.is_cancelled() {
+        return Ok(Status::Cancelled);
+    }
     if !job.files.is_empty() && job.state.borrow().added.is_empty() {
         return Err(ServerError::Invalid { message: "none of the files could be read".into(), param: None });
     }
@@ -162,92 +165,8 @@ async fn run(app: &App, tenant: &Tenant, job: &Job) -> Result<()> {
             tracing::warn!(%error, job = job.id, "cannot write the journal of a job");
         }
     };
-    Ok(memory::prepare(&mut writer, &session, &mut { report }).await?)
-}
-
-/// Adds the files to the corpus.
-fn add(job: &Job, app: &App, writer: &mut Writer, session: &Session<'_>) -> Result<()> {
-    for upload in &job.files {
-        let unread = |reason| job.change(|state| state.unread.push(FailedFile { name: upload.name.clone(), reason }));
-        let report_added = |name, memory::Added { document, change, pages }| {
-            let line = Added { name, document, change: change_label(change), pages };
-            job.change(|state| state.added.push(line));
-        };
-        match open(upload, job, app) {
-            Ok(Opened::Text(mut text)) => {
-                text.path = named(upload, job, &text.path);
-                let added = memory::add_text(&text, writer, session)?;
-                report_added(text.path, added);
-            }
-            Ok(Opened::Sources(mut sources)) => loop {
-                match sources.next() {
-                    Some(Ok(mut source)) => {
-                        source.path = named(upload, job, &source.path);
-                        let added = memory::add(&source, writer, session)?;
-                        report_added(source.path, added);
-                    }
-                    Some(Err(cause)) => {
-                        unread(cause.to_string());
-                        break;
-                    }
-                    None => {
-                        remove_old_parts(upload, job, writer)?;
-                        break;
-                    }
-                }
-            },
-            Err(reason) => unread(reason),
-        }
-    }
-    Ok(())
-}
-
-fn open(upload: &Upload, job: &Job, app: &App) -> std::result::Result<Opened, String> {
-    let path = job.folder.join(&upload.file);
-    if !path.exists() {
-        return Err("its document was deleted, and the upload with it".to_owned());
-    }
-    let options = ReadOptions {
-        pdf_child: app.config.pdf_child.clone(),
-        max_file_bytes: app.config.max_upload_bytes as u64,
-        ..ReadOptions::default()
-    };
-    sources::open(&path, &options).map_err(|error| error.cause.to_string())
-}
-
-/// The name of a document of an upload: that of the upload, not the path of the stored file.
-fn named(upload: &Upload, job: &Job, path: &str) -> String {
-    let stored = job.folder.join(&upload.file);
-    let rest = path.strip_prefix(&*stored.to_string_lossy()).unwrap_or_default();
-    format!("{}{rest}", upload.name)
-}
-
-/// Removes the documents that a mailbox had and does not have any more: it is replaced as a whole.
-fn remove_old_parts(upload: &Upload, job: &Job, writer: &mut Writer) -> Result<()> {
-    let mailbox = Kind::Mailbox.to_string();
-    let added: HashSet<String> = job.state.borrow().added.iter().map(|added| added.name.clone()).collect();
-    let is_old = |document: &Document| {
-        document.kind == mailbox && is_mailbox_part(&document.path, &upload.name) && !added.contains(&document.path)
-    };
-    for document in writer.documents()?.into_iter().filter(is_old) {
-        match writer.remove_document(document.id) {
-            Err(error @ store::Error::CorpusBusy { .. }) => {
-                let reason = format!("the mailbox does not have it any more, and it cannot be deleted now: {error}");
-                job.change(|state| state.unread.push(FailedFile { name: document.path, reason }));
-            }
-            removed => removed?,
-        }
-    }
-    Ok(())
-}
-
-fn change_label(change: Change) -> &'static str {
-    match change {
-        Change::Added => "added",
-        Change::Replaced => "replaced",
-        Change::Recut => "cut anew",
-        Change::Unchanged => "unchanged",
-    }
+    memory::prepare(&mut writer, &session, &mut { report }).await?;
+    Ok(Status::Done)
 }
 
 #[cfg(test)]
@@ -256,42 +175,32 @@ mod tests {
 
     use calls::{Scripted, ScriptedEmbedder};
     use futures_util::poll;
-    use store::{Corpora, DocId, NewDocument};
+    use tempfile::TempDir;
     use tokio::runtime::Builder;
 
+    use super::super::job::Upload;
     use super::*;
     use crate::app::Shared;
     use crate::config::Config;
 
-    #[test]
-    fn documents_that_a_mailbox_does_not_have_any_more_are_removed() {
-        let folder = tempfile::tempdir().expect("the system has a folder for temporary files");
-        let corpora = Corpora::new(folder.path());
-        let mut writer = corpora.create("pell").expect("a corpus");
-        let mut put = |path, kind| {
-            let new = NewDocument { path, kind, title: "", text: "The lamp was out.", passages: &[] };
-            writer.put_document(&new).expect("it can be stored");
-        };
-        let kept = [("a.mbox", "mailbox"), ("a.mbox#2", "mailbox"), ("a.mbox#4", "text"), ("b.mbox#3", "mailbox")];
-        kept.into_iter().for_each(|(path, kind)| put(path, kind));
-        put("a.mbox#3", "mailbox");
+    fn app(data: &TempDir) -> App {
+        Shared::new(Arc::new(Scripted::new(100)), Arc::new(ScriptedEmbedder), Config::new(data.path()))
+    }
+
+    #[tokio::test]
+    async fn a_job_that_is_cancelled_before_its_first_file_is_not_one_without_readable_files() {
+        let data = tempfile::tempdir().expect("the system has a folder for temporary files");
+        let app = app(&data);
+        let tenant = app.tenants.anonymous();
+        drop(tenant.corpora.create("pell").expect("a corpus"));
+        let folder = tenant.uploads.create().expect("there is room");
+        std::fs::write(folder.path().join("0.txt"), "The lamp was out.").expect("it can be written");
         let (id, method) = ("job-1".to_owned(), "rag".parse().expect("a method"));
-        let upload = Upload { name: "a.mbox".to_owned(), file: "0.mbox".to_owned() };
-        let place = tempfile::tempdir().expect("the system has a folder for temporary files");
-        let NewJob { job, folder: _place } =
-            NewJob::new(id, "pell".to_owned(), method, vec![upload.clone()], Vec::new(), place);
-        for name in ["a.mbox", "a.mbox#2"] {
-            let line = Added { name: name.to_owned(), document: DocId(1), change: "unchanged", pages: 0 };
-            job.change(|state| state.added.push(line));
-        }
-        let reader = corpora.open("pell").expect("the corpus");
-        remove_old_parts(&upload, &job, &mut writer).expect("what is in use is reported");
-        assert_eq!(job.state.borrow().unread[0].name, "a.mbox#3");
-        drop(reader);
-        remove_old_parts(&upload, &job, &mut writer).expect("it can be removed");
-        let paths: Vec<String> = writer.documents().expect("documents").into_iter().map(|found| found.path).collect();
-        assert_eq!(paths, kept.map(|(path, _)| path));
-        assert_eq!(job.state.borrow().unread.len(), 1);
+        let files = vec![Upload { name: "a.txt".to_owned(), file: "0.txt".to_owned() }];
+        let NewJob { job, folder: _folder } = NewJob::new(id, "pell".to_owned(), method, files, Vec::new(), folder);
+        job.stop();
+        assert_eq!(run(&app, &tenant, &job).await.expect("it does not fail"), Status::Cancelled);
+        assert!(job.state.borrow().added.is_empty());
     }
 
     #[test]
@@ -299,7 +208,7 @@ mod tests {
         let data = tempfile::tempdir().expect("the system has a folder for temporary files");
         let runtime = Builder::new_current_thread().enable_all().max_blocking_threads(1).build().expect("a runtime");
         runtime.block_on(async {
-            let app = Shared::new(Arc::new(Scripted::new(100)), Arc::new(ScriptedEmbedder), Config::new(data.path()));
+            let app = app(&data);
             let tenant = app.tenants.anonymous();
             let folder = tenant.uploads.create().expect("there is room");
             let place = folder.path().to_owned();

@@ -12,7 +12,7 @@ use super::super::params::refuse_if;
 use super::super::quoted::Quoted;
 use super::super::tools::ToolChoice;
 use super::super::usage;
-use super::{ChatRequest, ResponseFormat, closing_reason};
+use super::{ChatRequest, ResponseFormat, StreamOptions, closing_reason};
 use crate::admission::Permit;
 use crate::app::{App, fresh_id, since_1970};
 use crate::error::Result;
@@ -42,7 +42,7 @@ pub(super) async fn complete(
     permit: Permit,
     warnings: &Warnings,
 ) -> Result<Response> {
-    let include_usage = request.stream_options.is_some_and(|options| options.include_usage);
+    let include_usage = request.stream_options.is_some_and(StreamOptions::includes_usage);
     let streams = request.stream.unwrap_or(false);
     let (id, created, has_begun) = (fresh_id("chatcmpl")?, since_1970().as_secs(), Arc::default());
     let head = Head { id, created, model: model.name(), include_usage, has_begun };

@@ -43,6 +43,19 @@ impl Conversation {
         json!({ "id": self.id, "object": "conversation", "created_at": self.created, "metadata": self.metadata })
     }
 
+    /// Refuses to add more items than there is room for, before they are made.
+    ///
+    /// # Errors
+    /// [`ServerError::Invalid`] with both numbers.
+    pub fn check_room(&self, new: usize) -> Result<()> {
+        let items = self.items.len() + new;
+        if items <= MAX_ITEMS {
+            return Ok(());
+        }
+        let reason = format!("a conversation has at most {MAX_ITEMS} items, and this one would have {items}");
+        Err(ServerError::invalid(reason, "conversation"))
+    }
+
     /// Adds items.
     ///
     /// # Errors
@@ -50,9 +63,7 @@ impl Conversation {
     pub fn extend(&mut self, items: Vec<Value>) -> Result<()> {
         self.items.extend(items);
         self.updated = since_1970().as_secs();
-        if self.items.len() > MAX_ITEMS {
-            return Err(ServerError::invalid(format!("a conversation has at most {MAX_ITEMS} items"), "conversation"));
-        }
+        self.check_room(0)?;
         let bytes: usize = self.items.iter().map(|item| item.to_string().len()).sum();
         if bytes > MAX_BYTES {
             let reason =

@@ -24,6 +24,14 @@ pub(super) enum Input {
 }
 
 impl Input {
+    /// The number of its items.
+    pub fn count(&self) -> usize {
+        match self {
+            Input::Text(_) => 1,
+            Input::Items(items) => items.len(),
+        }
+    }
+
     /// The ids of the items that it refers to.
     pub fn references(&self) -> HashSet<String> {
         let Input::Items(items) = self else { return HashSet::new() };

@@ -99,6 +99,8 @@ async fn read(
         (Some(id), _) => stored::chain(tenant, id.clone()).await?,
         (None, Some(id)) => {
             let read = conversations::with(&app, tenant, move |conversations| conversations.read(&id)).await?;
+            // The response has one item at least.
+            read.check_room(request.input.count() + 1)?;
             (read.items, read.corpora)
         }
         (None, None) => (Vec::new(), Vec::new()),

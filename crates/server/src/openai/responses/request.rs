@@ -69,6 +69,10 @@ pub(super) struct ResponseRequest {
 #[schema(as = ResponseTextOptions)]
 struct TextOptions {
     format: Option<TextFormat>,
+    /// `verbosity` and others are ignored with a warning.
+    #[serde(flatten)]
+    #[schema(ignore)]
+    unknown: Map<String, Value>,
 }
 
 /// The output format.
@@ -141,7 +145,14 @@ impl ResponseRequest {
             warnings.add(format!("`include` of {included} has no effect"));
         }
         let stores = self.stores(app);
-        let (output_format, format) = output_format(self.text.and_then(|text| text.format));
+        let text_format = match self.text {
+            None => None,
+            Some(TextOptions { format, unknown }) => {
+                warnings.ignore(&unknown, "text.")?;
+                format
+            }
+        };
+        let (output_format, format) = output_format(text_format);
         let parallel = self.parallel_tool_calls.unwrap_or(true);
         let choice = self.tool_choice.as_ref().map_or_else(|| json!("auto"), ResponseToolChoice::to_json);
         let requires_a_call = self.tool_choice.as_ref().is_some_and(ResponseToolChoice::requires_a_call);

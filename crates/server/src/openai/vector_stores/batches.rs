@@ -3,7 +3,7 @@
 use axum::extract::{Path, State};
 use axum::{Extension, Json};
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -16,6 +16,7 @@ use crate::body::{Body, Params};
 use crate::corpora::attached::{self, Entry, attach, entries};
 use crate::error::{Result, ServerError};
 use crate::tenant::CurrentTenant;
+use crate::warnings::Warnings;
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
@@ -34,10 +35,14 @@ struct NewFileBatch {
     attributes: Option<Value>,
 }
 
+/// Other fields are ignored with a warning.
 #[derive(Debug, Deserialize, ToSchema)]
 struct FileOfBatch {
     file_id: String,
     attributes: Option<Value>,
+    #[serde(flatten)]
+    #[schema(ignore)]
+    unknown: Map<String, Value>,
 }
 
 /// Maximum files of a batch.
@@ -73,9 +78,13 @@ async fn of_batch(tenant: &std::sync::Arc<crate::tenant::Tenant>, store: &str, i
 async fn create(
     State(app): State<App>,
     Extension(tenant): CurrentTenant,
+    Extension(warnings): Extension<Warnings>,
     Path(store): Path<String>,
     Body(new): Body<NewFileBatch>,
 ) -> Result<Json<Value>> {
+    for (number, file) in new.files.iter().flatten().enumerate() {
+        warnings.ignore(&file.unknown, &format!("files[{number}]."))?;
+    }
     let attributes = new.attributes.unwrap_or_default();
     let ids = match (new.file_ids, new.files) {
         (Some(ids), None) => ids.into_iter().map(|id| (id, attributes.clone())).collect(),

@@ -65,11 +65,13 @@ pub(super) async fn chosen(tenant: &Arc<Tenant>, ids: Vec<(String, Value)>) -> R
 }
 
 pub(super) fn to_json(entry: &Entry, store: &str) -> Value {
+    let error_of = |reason: &str| Some(json!({ "code": "invalid_file", "message": reason }));
     let (status, error) = match &entry.progress {
         Progress::Running => ("in_progress", None),
         Progress::Done => ("completed", None),
+        Progress::DoneInPart(reason) => ("completed", error_of(reason)),
         Progress::Cancelled => ("cancelled", None),
-        Progress::Failed(reason) => ("failed", Some(json!({ "code": "invalid_file", "message": reason }))),
+        Progress::Failed(reason) => ("failed", error_of(reason)),
     };
     json!({ "id": entry.id, "object": "vector_store.file", "created_at": entry.created, "vector_store_id": store,
         "usage_bytes": entry.bytes, "status": status, "last_error": error, "attributes": entry.attributes,
@@ -155,4 +157,22 @@ async fn content(Extension(tenant): CurrentTenant, Path((store, id)): Path<(Stri
 async fn delete(Extension(tenant): CurrentTenant, Path((store, id)): Path<(String, String)>) -> Result<Json<Value>> {
     detach(&tenant, store, id.clone()).await?;
     Ok(Json(json!({ "id": id, "object": "vector_store.file.deleted", "deleted": true })))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::counts;
+    use super::*;
+
+    #[test]
+    fn a_file_that_was_added_in_part_is_complete_with_an_error() {
+        let progress = Progress::DoneInPart("only its first document was read: it is cut".to_owned());
+        let (id, attributes) = ("file-1".to_owned(), json!({}));
+        let entry = Entry { id, created: 1, bytes: 2, batch: None, attributes, progress };
+        let shown = to_json(&entry, "pell");
+        assert_eq!((&shown["status"], &shown["last_error"]["code"]), (&json!("completed"), &json!("invalid_file")));
+        assert_eq!(shown["last_error"]["message"], "only its first document was read: it is cut");
+        let counts = counts(&[entry]);
+        assert_eq!((&counts["completed"], &counts["failed"], &counts["total"]), (&json!(1), &json!(0), &json!(1)));
+    }
 }

@@ -124,7 +124,7 @@ fn counts(entries: &[Entry]) -> Value {
     let count = |is_meant: fn(&Progress) -> bool| entries.iter().filter(|entry| is_meant(&entry.progress)).count();
     json!({
         "in_progress": count(|progress| *progress == Progress::Running),
-        "completed": count(|progress| *progress == Progress::Done),
+        "completed": count(|progress| matches!(progress, Progress::Done | Progress::DoneInPart(_))),
         "cancelled": count(|progress| *progress == Progress::Cancelled),
         "failed": count(|progress| matches!(progress, Progress::Failed(_))),
         "total": entries.len(),
