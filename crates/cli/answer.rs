@@ -1,5 +1,6 @@
 //! How an answer is printed: its text, the statements that the documents do not support, and the citations of the others.
 
+use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::time::Duration;
 
@@ -8,6 +9,10 @@ use launch::eprintln;
 use launch::output::{counted, print};
 use launch::shown;
 use memory::{Answer, Citation, Statement, Support};
+use store::{Corpus, PassageId};
+
+/// The number of each cited page in its document, from 1, by the id of the page in the corpus.
+type Pages = HashMap<i64, u32>;
 
 /// Prints a piece of the answer as it is generated.
 pub fn print_piece(text: &str) {
@@ -17,8 +22,8 @@ pub fn print_piece(text: &str) {
 
 /// Prints what follows the streamed answer. Calls run concurrently, so the elapsed time is less than the sum of their
 /// seconds.
-pub fn print_rest(answer: &Answer, took: Duration) -> Result<()> {
-    print(rest(answer))?;
+pub fn print_rest(answer: &Answer, corpus: &Corpus, took: Duration) -> Result<()> {
+    print(rest(answer, &pages(answer, corpus)?))?;
     let usage = &answer.usage;
     eprintln!(
         "\n{}, {} ({} cached), {} written, {:.1} s",
@@ -31,7 +36,23 @@ pub fn print_rest(answer: &Answer, took: Duration) -> Result<()> {
     Ok(())
 }
 
-fn rest(answer: &Answer) -> String {
+/// Pages that were replaced since they were cited have no number.
+fn pages(answer: &Answer, corpus: &Corpus) -> Result<Pages> {
+    let of_statements = answer.statements.iter().filter_map(|statement| statement.citation.as_ref());
+    let mut pages = Pages::new();
+    for citation in of_statements.chain(&answer.citations) {
+        match corpus.passage(PassageId(citation.page)) {
+            Ok(page) => {
+                pages.insert(citation.page, page.ordinal + 1);
+            }
+            Err(store::Error::UnknownPassage(_)) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(pages)
+}
+
+fn rest(answer: &Answer, pages: &Pages) -> String {
     let mut rest = String::from("\n");
     if let Some(short) = &answer.short
         && (*short != answer.answer || answer.probability.is_some())
@@ -39,7 +60,7 @@ fn rest(answer: &Answer) -> String {
         let likely = answer.probability.map(|right| format!(" ({:.0} % likely to be right)", right * 100.0));
         let _ = writeln!(rest, "\nshort answer: {short}{}", likely.unwrap_or_default());
     }
-    rest.push_str(&judged(&answer.statements, &answer.citations));
+    rest.push_str(&judged(&answer.statements, &answer.citations, pages));
     if let Some(confidence) = answer.confidence {
         let nodes = if answer.cited_nodes.is_empty() { "none".to_owned() } else { answer.cited_nodes.join(", ") };
         let _ = writeln!(rest, "\nconfidence: {confidence}\nnodes: {nodes}");
@@ -51,7 +72,7 @@ fn rest(answer: &Answer) -> String {
 }
 
 /// What the documents do not support, and what supports the rest.
-fn judged(statements: &[Statement], citations: &[Citation]) -> String {
+fn judged(statements: &[Statement], citations: &[Citation], pages: &Pages) -> String {
     let mut rest = String::new();
     for Statement { text, verdict, citation, .. } in statements {
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -59,25 +80,26 @@ fn judged(statements: &[Statement], citations: &[Citation]) -> String {
             (Support::Supported, _) => {}
             (Support::Contradicted, Some(citation)) => {
                 let _ = writeln!(rest, "\nCONTRADICTED by the documents: {text}");
-                quote("the documents say", citation, &mut rest);
+                quote("the documents say", citation, pages, &mut rest);
             }
             (Support::Quoted, Some(citation)) => {
                 rest.push('\n');
-                quote("MAY NOT ANSWER THE QUESTION, words of", citation, &mut rest);
+                quote("MAY NOT ANSWER THE QUESTION, words of", citation, pages, &mut rest);
             }
             _ => drop(writeln!(rest, "\nNOT SUPPORTED by the documents: {text}")),
         }
     }
     for (number, citation) in (1..).zip(citations) {
         rest.push('\n');
-        quote(&format!("[{number}]"), citation, &mut rest);
+        quote(&format!("[{number}]"), citation, pages, &mut rest);
     }
     rest
 }
 
-fn quote(title: &str, citation: &Citation, out: &mut String) {
+fn quote(title: &str, citation: &Citation, pages: &Pages, out: &mut String) {
     let Citation { path, page, start, end, quote } = citation;
-    let _ = writeln!(out, "{title} {}, page {page}, characters {start} to {end}", shown(path));
+    let page = pages.get(page).map_or_else(String::new, |number| format!(", page {number}"));
+    let _ = writeln!(out, "{title} {}{page}, characters {start} to {end}", shown(path));
     for line in quote.lines() {
         let _ = writeln!(out, "    {line}");
     }
@@ -90,7 +112,7 @@ mod tests {
     use super::judged;
 
     fn citation(quote: &str) -> Citation {
-        Citation { path: "a.txt".into(), page: 1, start: 0, end: 4, quote: quote.into() }
+        Citation { path: "a.txt".into(), page: 7, start: 0, end: 4, quote: quote.into() }
     }
 
     fn statement(text: &str, verdict: Support, citation: Option<Citation>) -> Statement {
@@ -109,6 +131,9 @@ mod tests {
                     the documents say a.txt, page 1, characters 0 to 4\n    She got $20.\n\n\
                     MAY NOT ANSWER THE QUESTION, words of a.txt, page 1, characters 0 to 4\n    Jim slept.\n\n\
                     [1] a.txt, page 1, characters 0 to 4\n    Jim had no money.\n";
-        assert_eq!(judged(&statements, &[citation("Jim had no money.")]), want);
+        let citations = [citation("Jim had no money.")];
+        assert_eq!(judged(&statements, &citations, &[(7, 1)].into()), want);
+        let replaced = "\n[1] a.txt, characters 0 to 4\n    Jim had no money.\n";
+        assert_eq!(judged(&[], &citations, &[(8, 1)].into()), replaced);
     }
 }

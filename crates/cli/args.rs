@@ -51,7 +51,7 @@ pub enum Command {
     /// command continues a run that was stopped. The adapter is used with --adapter corpus. It is deleted with the corpus, and
     /// when a document that it has learned from is replaced or removed.
     Train(Train),
-    /// List, show and remove corpora
+    /// List, show, check, back up and remove corpora
     #[command(arg_required_else_help = true)]
     Corpus {
         #[command(subcommand)]
@@ -69,9 +69,9 @@ pub enum Command {
         #[command(subcommand)]
         command: Models,
     },
-    /// Put models and corpora behind a copy of this program: one file that needs nothing else
+    /// Make one executable file of this program, models and corpora, which runs without an installation
     Bundle(Bundle),
-    /// Answer other programs and people: OpenAI's, Anthropic's and Ollama's APIs, memlocal's own, MCP, and a page
+    /// Serve a web page, the APIs of OpenAI, Anthropic, Ollama and memlocal, and MCP
     Serve(Serve),
     /// Speak MCP over standard input and output
     Mcp(Mcp),
@@ -85,7 +85,7 @@ pub enum Command {
     },
     /// Print what a shell needs to complete commands and flags
     Completions {
-        /// bash, zsh or fish
+        /// The shell
         shell: Shell,
     },
     /// Write man pages to a folder
@@ -122,7 +122,16 @@ pub fn command() -> clap::Command {
     for idle in IDLE {
         command = command.mut_subcommand(idle, |idle| idle.args(flags.iter().map(|flag| flag.clone().hide(true))));
     }
-    command
+    taking_negative_numbers(command)
+}
+
+/// The command whose flags take words such as `-1` as their values: their parsers say what is wrong with them.
+fn taking_negative_numbers(command: clap::Command) -> clap::Command {
+    let command = command.mut_args(|argument| {
+        let has_value = !argument.is_positional() && argument.get_action().takes_values();
+        if has_value { argument.allow_negative_numbers(true) } else { argument }
+    });
+    command.mut_subcommands(taking_negative_numbers)
 }
 
 /// The same for the completions of shells, which offer hidden flags too: commands that compute nothing have no such flags.

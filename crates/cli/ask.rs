@@ -26,10 +26,9 @@ pub fn run(ask: &Ask, global: &GlobalFlags) -> Result<ExitCode> {
     if ask.question.trim().is_empty() {
         return Err(no_question(&ask.documents.docs));
     }
-    let is_choice = ask.options.len() != 1 && ask.options.iter().all(|option| !option.trim().is_empty());
-    if !is_choice {
+    if !is_choice(&ask.options) {
         let hint = "give --option once for each answer to choose from";
-        return Err(refusal("a choice needs two or more options, none of them empty", hint));
+        return Err(refusal("a choice needs two or more different options, none of them empty", hint));
     }
     if ask.engine.engine.is_some() && ask.cache.keep_prefixes {
         return Err(prefixes_need_local_engine());
@@ -85,13 +84,22 @@ pub fn run(ask: &Ask, global: &GlobalFlags) -> Result<ExitCode> {
     if ask.json {
         print_line(serde_json::to_string_pretty(&answer)?)?;
     } else {
-        print_rest(&answer, began.elapsed())?;
+        print_rest(&answer, &corpora.open(&name)?, began.elapsed())?;
     }
     if ask.cache.explain_cache {
         explain::print(&trace.events());
     }
     explain::print_prefixes(&trace.events());
     Ok(skipped_some(documents.skipped()))
+}
+
+/// Whether the options, if there are any, can be chosen from.
+fn is_choice(options: &[String]) -> bool {
+    let is_usable = |(at, option): (usize, &String)| {
+        let is_twice = options[..at].iter().any(|other| other.trim() == option.trim());
+        !option.trim().is_empty() && !is_twice
+    };
+    options.len() != 1 && options.iter().enumerate().all(is_usable)
 }
 
 /// Prepares what is missing and answers. A corpus that cannot be written now is asked as far as it is ready, and the answer

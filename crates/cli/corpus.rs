@@ -56,7 +56,9 @@ pub fn run(command: &Command, global: &GlobalFlags) -> Result<ExitCode> {
         }
         Command::Restore { file, name } => {
             if !file.is_file() {
-                return Err(refusal(format!("{} is not a file", shown(file)), WRITTEN_BY_BACKUP));
+                let is_reversed = Path::new(name).is_file();
+                let hint = if is_reversed { "the file comes before the name of the corpus" } else { WRITTEN_BY_BACKUP };
+                return Err(refusal(format!("{} is not a file", shown(file)), hint));
             }
             let writer = corpora.restore(name, file).map_err(|error| match error {
                 store::Error::CorpusExists { .. } => {
@@ -227,7 +229,8 @@ fn show_pages(corpus: &Corpus) -> Result<()> {
         let path = shown(&corpus.document(page.document)?.path);
         let (start, end) = (page.span.start_char, page.span.end_char);
         let tokens = counted(page.tokens as usize, "token");
-        print_line(format_args!("page {} of {path}, characters {start} to {end}, {tokens}", page.id))?;
+        let (number, id) = (page.ordinal + 1, page.id);
+        print_line(format_args!("page {number} of {path}, characters {start} to {end}, {tokens}, id {id}"))?;
         for note in corpus.notes(page.id)? {
             print_line(format_args!("  {} by {}: {}", note.name, note.author.model, note.text))?;
         }

@@ -102,7 +102,7 @@ fn list_all(options: &FetchOptions) -> Result<()> {
             kind.to_owned(),
             manifest.context_tokens.to_string(),
             download_size(variant),
-            format!("{} MiB", variant.memory_mib),
+            HumanBytes(variant.memory_mib << 20).to_string(),
             here.to_owned(),
             manifest.licence.clone(),
         ]

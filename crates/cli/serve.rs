@@ -1,7 +1,7 @@
 //! `memlocal serve` and `memlocal mcp`: serve other programs and users.
 
-use std::net::TcpListener;
-use std::path::PathBuf;
+use std::net::{SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,9 +43,8 @@ pub fn run(serve: &Serve, global: &GlobalFlags) -> Result<ExitCode> {
         return Err(prefixes_need_local_engine());
     }
     // A port in use is an error before any model is loaded.
-    let address = (serve.host, serve.port);
-    let listener =
-        TcpListener::bind(address).with_context(|| format!("cannot listen on {}:{}", serve.host, serve.port))?;
+    let address = SocketAddr::from((serve.host, serve.port));
+    let listener = TcpListener::bind(address).with_context(|| format!("cannot listen on {address}"))?;
     listener.set_nonblocking(true).context("the socket cannot be set up")?;
     let config = Config {
         loopback_only: serve.host.is_loopback(),
@@ -101,18 +100,22 @@ pub fn run_keys(command: &KeysCommand, global: &GlobalFlags) -> Result<ExitCode>
     let path = |keys: &Option<PathBuf>| keys.clone().map_or_else(|| keys_file(global), Ok);
     match command {
         KeysCommand::Add { name, keys } => {
-            let key = Keys::add(&path(keys)?, name).map_err(|error| match error {
+            let path = path(keys)?;
+            let key = Keys::add(&path, name).map_err(|error| match error {
                 KeysError::Taken { .. } => {
                     refusal(error.to_string(), format!("for a new one, take it away first: memlocal keys rm {name}"))
                 }
-                error => error.into(),
+                error => of_file(error, &path),
             })?;
             print_line(&key)?;
             eprintln!("this is the key of {name}; it is not stored and cannot be displayed again");
         }
-        KeysCommand::List { keys } => {
-            let path = path(keys)?;
-            if !path.exists() {
+        KeysCommand::List { keys: named } => {
+            let path = path(named)?;
+            if !is_there(&path) {
+                if named.is_some() {
+                    return Err(no_key_file(&path));
+                }
                 eprintln!("there are no keys, and none is required: memlocal keys add NAME makes the first");
                 return Ok(ExitCode::SUCCESS);
             }
@@ -120,14 +123,25 @@ pub fn run_keys(command: &KeysCommand, global: &GlobalFlags) -> Result<ExitCode>
             keys.names().try_for_each(print_line)?;
         }
         KeysCommand::Rm { name, keys } => {
-            Keys::remove(&path(keys)?, name).map_err(|error| match error {
+            let path = path(keys)?;
+            Keys::remove(&path, name).map_err(|error| match error {
                 KeysError::Unknown { .. } => refusal(error.to_string(), "memlocal keys list shows all names"),
-                error => error.into(),
+                error => of_file(error, &path),
             })?;
             print_line(format_args!("removed the key of {name}"))?;
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// An error about a key file, which names it.
+fn of_file(error: KeysError, path: &Path) -> anyhow::Error {
+    match error {
+        KeysError::Io(_) | KeysError::Line { .. } => {
+            anyhow::Error::new(error).context(format!("cannot use {}", path.display()))
+        }
+        error => error.into(),
+    }
 }
 
 fn server(models: &ModelFlags, endpoint: &EndpointFlags, config: Config, global: &GlobalFlags) -> Result<Server> {
@@ -212,12 +226,24 @@ fn keys_file(global: &GlobalFlags) -> Result<PathBuf> {
     Ok(home::folder(global)?.join("keys"))
 }
 
+/// Whether there is a file or a link with this name. A link whose target is gone, as on a drive that is not mounted, is a
+/// key file that cannot be read: it does not mean that no key is required.
+fn is_there(path: &Path) -> bool {
+    path.symlink_metadata().is_ok()
+}
+
+/// The error where a key file that is named does not exist.
+fn no_key_file(path: &Path) -> anyhow::Error {
+    let hint = format!("make it with its first key: memlocal keys add NAME --keys {}", path.display());
+    refusal(format!("there is no key file {}", path.display()), hint)
+}
+
 /// The key file that is named, which must exist, or the one in the data folder.
 fn keys(serve: &Serve, global: &GlobalFlags) -> Result<KeysFile> {
     let path = serve.keys.clone().map_or_else(|| keys_file(global), Ok)?;
     let wrong = || format!("cannot use {}", path.display());
-    if serve.keys.is_some() {
-        Keys::read(&path).with_context(wrong)?;
+    if serve.keys.is_some() && !is_there(&path) {
+        return Err(no_key_file(&path));
     }
     KeysFile::open(&path).with_context(wrong)
 }

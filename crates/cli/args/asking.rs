@@ -15,7 +15,7 @@ pub struct Ask {
     /// The question
     #[arg(default_value = "", hide_default_value = true)]
     pub question: String,
-    /// An answer to choose from, once for each; only the call that answers is shown them
+    /// An answer to choose from, once for each; only the call that writes the answer reads them
     #[arg(long = "option", value_name = "TEXT")]
     pub options: Vec<String>,
     #[command(flatten)]
@@ -50,11 +50,11 @@ pub struct Ask {
 /// What is done with what was computed of prompts.
 #[derive(Debug, clap::Args)]
 pub struct CacheChoice {
-    /// Show what was cached of every prompt, and where it left what was
+    /// Show how many tokens of every prompt were cached, and where the prompt diverged from the cache
     #[arg(long)]
     pub explain_cache: bool,
-    /// Keep the keys and values of what prompts begin with beside the corpus: the next question on it starts sooner, for
-    /// the disk space of a few hundred MB
+    /// Save the keys and values of the beginnings of prompts beside the corpus: the next question on it starts sooner, for
+    /// a few hundred MB of disk space
     #[arg(long)]
     pub keep_prefixes: bool,
 }
@@ -103,7 +103,7 @@ pub struct Ingest {
     /// --watch)
     #[arg(long, requires = "paths")]
     pub delete: bool,
-    /// Corpus to put them in; made if it does not exist
+    /// Corpus to add them to; created if it does not exist
     #[arg(long, value_name = "NAME")]
     pub corpus: String,
     /// Write every call to this file, one JSON object a line

@@ -35,12 +35,12 @@ pub enum Corpus {
         #[arg(long, value_name = "QUESTION")]
         question: Option<String>,
     },
-    /// Check that everything in a corpus is what was put in; an error names the first damage
+    /// Check a corpus for damage; an error names the first damaged part
     Check {
         /// The corpus
         name: String,
     },
-    /// Make a damaged corpus sound with all that can still be read; says what is lost
+    /// Repair a damaged corpus with everything that can still be read, and list what is lost
     Repair {
         /// The corpus
         name: String,
@@ -83,7 +83,7 @@ pub enum Methods {
 
 #[derive(Debug, Subcommand)]
 pub enum Models {
-    /// List known models and which of them are here
+    /// List known models and which of them are installed
     List,
     /// Show what is known of a model
     Show(Model),
@@ -166,26 +166,26 @@ pub struct Doctor {
 
 #[derive(Debug, Subcommand)]
 pub enum Keys {
-    /// Make a key for a new holder, who sees corpora of their own only
+    /// Make a key for a new holder, who sees their own corpora only
     Add {
         /// The holder: 1 to 64 of a-z, 0-9, `.`, `_` and `-`
         name: String,
         /// File of API keys [default: `keys` in the data folder]
-        #[arg(long, value_name = "FILE")]
+        #[arg(long, value_name = "FILE", env = "MEMLOCAL_KEYS")]
         keys: Option<PathBuf>,
     },
     /// List the holders of keys
     List {
         /// File of API keys [default: `keys` in the data folder]
-        #[arg(long, value_name = "FILE")]
+        #[arg(long, value_name = "FILE", env = "MEMLOCAL_KEYS")]
         keys: Option<PathBuf>,
     },
-    /// Take a holder's key away; their corpora stay
+    /// Remove the key of a holder, whose corpora stay
     Rm {
         /// The holder
         name: String,
         /// File of API keys [default: `keys` in the data folder]
-        #[arg(long, value_name = "FILE")]
+        #[arg(long, value_name = "FILE", env = "MEMLOCAL_KEYS")]
         keys: Option<PathBuf>,
     },
 }

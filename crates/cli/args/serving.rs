@@ -44,7 +44,7 @@ pub struct Serve {
     #[arg(long)]
     pub log_prompts: bool,
     /// Deadline of a request in seconds
-    #[arg(long, default_value_t = 1800, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, default_value_t = 1800, value_name = "SECONDS", value_parser = seconds)]
     pub deadline: u64,
     /// Seconds that a question waits until its corpus is prepared, at most half of the deadline; then it is answered from what
     /// is ready
@@ -56,8 +56,8 @@ pub struct Serve {
     /// Write logs as JSON objects
     #[arg(long)]
     pub log_json: bool,
-    /// Keep the keys and values of what questions on a corpus begin with beside it: the first question after a restart
-    /// starts sooner, for the disk space of a few hundred MB
+    /// Save the keys and values of the beginnings of prompts beside each corpus: the first question after a restart starts
+    /// sooner, for a few hundred MB of disk space
     #[arg(long)]
     pub keep_prefixes: bool,
     /// Folder of benchmark runs, whose reports the page shows
@@ -106,6 +106,11 @@ fn named_path(text: &str) -> Result<(String, PathBuf), String> {
 fn folder(text: &str) -> Result<PathBuf, String> {
     let path = PathBuf::from(text);
     if path.is_dir() { Ok(path) } else { Err("there is no such folder".into()) }
+}
+
+/// Parses a number of seconds from 1.
+fn seconds(text: &str) -> Result<u64, String> {
+    at_least_one(text).map(|seconds| seconds as u64)
 }
 
 /// Parses a number of requests per minute.

@@ -27,11 +27,12 @@ mod tests;
 mod usage;
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::{Command, FromArgMatches};
 
+use crate::failure::refusal;
 use crate::home;
 use defaults::with_bundle;
 use file::File;
@@ -56,7 +57,7 @@ pub fn parse<A: FromArgMatches>(command: Command, sections: Sections) -> Result<
     };
     let command = match find(&command)? {
         Some(path) => {
-            let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+            let text = text_of(&path)?;
             File { path: &path, text: &text, given: &given }.apply(command, sections)?
         }
         None => command,
@@ -93,7 +94,18 @@ pub fn find(command: &Command) -> Result<Option<PathBuf>> {
         return Ok(Some(named));
     }
     let known = home::folder_of(typed(command, "data_dir").as_deref())?.join(FILE);
-    Ok(known.exists().then_some(known))
+    // A link whose target is gone is a file that cannot be read, not a file that is not there.
+    Ok(known.symlink_metadata().is_ok().then_some(known))
+}
+
+/// The text of the file.
+fn text_of(path: &Path) -> Result<String> {
+    let unreadable = |reason: String| {
+        let cause = format!("cannot read the config file {}: {reason}", path.display());
+        refusal(cause, "--config or MEMLOCAL_CONFIG names it")
+    };
+    let bytes = fs::read(path).map_err(|error| unreadable(error.to_string()))?;
+    String::from_utf8(bytes).map_err(|_| unreadable("it is not text in UTF-8".into()))
 }
 
 /// The path that the command line gives to a flag, before the command line is checked.

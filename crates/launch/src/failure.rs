@@ -118,7 +118,19 @@ fn hint(error: &(dyn std::error::Error + 'static)) -> Option<String> {
     if let Some(CapacityError::OutOfMemory { .. }) = error.downcast_ref::<CapacityError>() {
         return Some("choose a smaller model or variant (memlocal models list), or set a smaller --kv-tokens".into());
     }
+    if let Some(error) = error.downcast_ref::<std::io::Error>() {
+        return of_io(error);
+    }
     error.downcast_ref::<ModelError>().and_then(of_model)
+}
+
+/// Only servers listen on an address.
+fn of_io(error: &std::io::Error) -> Option<String> {
+    Some(match error.kind() {
+        ErrorKind::AddrInUse => "another program listens there: --port N takes another port, 0 any that is free".into(),
+        ErrorKind::AddrNotAvailable => "--host takes an address of this machine, such as 127.0.0.1 or 0.0.0.0".into(),
+        _ => return None,
+    })
 }
 
 fn of_memory(error: &MemoryError) -> Option<String> {
@@ -183,6 +195,9 @@ fn of_store(error: &store::Error) -> Option<String> {
             "make it with: memlocal ingest PATH --corpus NAME".into()
         }
         E::UnknownCorpus { .. } => "memlocal corpus list shows all of them".into(),
+        E::Address { .. } => {
+            "--vectors or MEMLOCAL_VECTORS takes postgres://HOST/DATABASE, with a user if need be".into()
+        }
         E::Locked { .. } => "try again when that process is done".into(),
         E::CorpusBusy { holder, .. } => {
             let process = holder.as_ref().map_or_else(|| "it".to_owned(), |holder| format!("`{}`", holder.command));

@@ -105,7 +105,11 @@ pub fn print_table(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>)
 pub fn table(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
     let rows = rows.into_iter().map(|row| row.into_iter().map(printable).collect::<Vec<_>>());
     let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_header(header).add_rows(rows);
+    table.load_style(presets::NOTHING).add_rows(rows);
+    // An empty header would be an empty line.
+    if !header.is_empty() {
+        table.set_header(header);
+    }
     table.column_iter_mut().for_each(|column| {
         column.set_padding((0, 2));
     });
@@ -127,6 +131,7 @@ mod tests {
         assert_eq!(printable(name), r"a\u001b[31m\n\thint: b\u009b2J\r\u007f.txt");
         assert_eq!(in_lines(name), "a\\u001b[31m\n\thint: b\\u009b2J\\r\\u007f.txt");
         assert_eq!(table(&["document"], [vec!["a\nb".to_owned()]]), "document\na\\nb");
+        assert_eq!(table(&[], [vec!["a".to_owned(), "b".to_owned()]]), "a  b");
         assert_eq!(printable("a\u{202e}txt.exe\u{2066}"), r"a\u202etxt.exe\u2066");
         assert_eq!(printable("Zoë 日本 🦉"), "Zoë 日本 🦉");
     }

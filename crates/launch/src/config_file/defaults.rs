@@ -41,7 +41,9 @@ pub(super) fn with_default(command: Command, setting: &Setting<'_>, given: &Give
     let groups = command.get_groups().filter(|group| group.is_required_set() && group.get_args().any(|of| *of == id));
     let groups: Vec<_> = groups.map(|group| group.get_id().clone()).collect();
     let command = groups.into_iter().fold(command, |command, id| command.mut_group(id, |group| group.required(false)));
-    command.mut_arg(id, |argument| argument.default_values(setting.values.clone()))
+    // The help shows defaults.
+    let is_secret = setting.values.iter().any(|value| store::without_secrets(value) != *value);
+    command.mut_arg(id, |argument| argument.default_values(setting.values.clone()).hide_default_value(is_secret))
 }
 
 /// The argument of a command with this name.

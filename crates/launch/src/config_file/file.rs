@@ -6,18 +6,21 @@ use std::path::Path;
 
 use anyhow::Result;
 use clap::error::ErrorKind;
-use clap::{ArgAction, Command};
+use clap::{Arg, ArgAction, Command};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::defaults::{MODEL_COMMANDS, Setting, flag_of, is_of_models, with_default};
 use super::given::Given;
-use super::usage::in_plain_words;
+use super::usage::{self, in_plain_words};
 use crate::failure::refusal;
 use crate::home;
 
 /// The section of models.
 const MODELS: &str = "models";
+
+/// The hint where there is none of its own.
+const NAMES: &str = "the names are those of the flags: memlocal COMMAND --help lists them";
 
 /// How the file's sections are used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,7 +65,10 @@ impl File<'_> {
             let (section, line): (&str, usize) = (section.get_ref(), self.line(section.span().start));
             let commands: &[&str] = if section == MODELS { &MODEL_COMMANDS } else { &[section] };
             if commands.iter().any(|name| command.find_subcommand(name).is_none()) {
-                return Err(self.wrong(line, format!("there is no command `{section}`")));
+                let known = command.get_subcommands().map(Command::get_name).chain([MODELS]);
+                let meant = similar(section, known).map(|name| format!("did you mean [{name}]?"));
+                let hint = meant.unwrap_or_else(|| NAMES.to_owned());
+                return Err(self.refused(line, &format!("there is no command `{section}`"), hint));
             }
             for (key, value) in table {
                 let setting = self.setting(key, value)?;
@@ -111,15 +117,20 @@ impl File<'_> {
     fn check(&self, setting: &Setting<'_>, command: &Command, of: Option<(&str, &str)>) -> Result<()> {
         let (flag, values, line) = (setting.flag, &setting.values, setting.line);
         let owner = of.map_or(Some(command), |(_, name)| command.find_subcommand(name));
-        let argument = owner.and_then(|owner| flag_of(owner, flag));
-        let may_be_set = argument.is_some_and(|argument| match of {
-            None => argument.is_global_set() && flag != "config" && flag != "cpu",
-            Some((MODELS, _)) => is_of_models(Some(argument)),
+        let may_be_set = |argument: &&Arg| match of {
+            None => argument.is_global_set() && !matches!(argument.get_long(), Some("config" | "cpu")),
+            Some((MODELS, _)) => is_of_models(Some(*argument)),
             Some(_) => !argument.is_required_set(),
-        });
-        let Some(argument) = argument.filter(|_| may_be_set) else {
+        };
+        let Some(argument) = owner.and_then(|owner| flag_of(owner, flag)).filter(may_be_set) else {
             let place = of.map_or_else(String::new, |(section, _)| format!(" of [{section}]"));
-            return Err(self.wrong(line, format!("there is no setting `{flag}`{place}")));
+            let known = owner.into_iter().flat_map(Command::get_arguments).filter(may_be_set);
+            let hint = match (similar(flag, known.filter_map(Arg::get_long)), section_of(flag, command)) {
+                (Some(name), _) => format!("did you mean `{name}`?"),
+                (None, Some(section)) if of.is_none() => format!("it is a setting of the section [{section}]"),
+                _ => NAMES.to_owned(),
+            };
+            return Err(self.refused(line, &format!("there is no setting `{flag}`{place}"), hint));
         };
         if !argument.get_action().takes_values() {
             return match &values[..] {
@@ -133,7 +144,11 @@ impl File<'_> {
         let typed = values.iter().map(|value| OsString::from(format!("--{flag}={value}")));
         let words = ["memlocal"].into_iter().chain(of.map(|(_, name)| name)).map(OsString::from).chain(typed);
         match command.clone().try_get_matches_from(words) {
-            Err(error) if matches!(error.kind(), ErrorKind::ValueValidation | ErrorKind::InvalidValue) => {
+            // A variable of the environment may be wrong too: that is reported where it is used.
+            Err(error)
+                if matches!(error.kind(), ErrorKind::ValueValidation | ErrorKind::InvalidValue)
+                    && usage::flag_of(&error).is_some_and(|wrong| wrong == flag) =>
+            {
                 let message = error.to_string();
                 let first = message.lines().next().unwrap_or_default();
                 Err(self.wrong(line, in_plain_words(first.trim_start_matches("error: "))))
@@ -149,11 +164,25 @@ impl File<'_> {
     }
 
     fn wrong(&self, line: usize, what: String) -> anyhow::Error {
-        refusal(
-            format!("{}, line {line}: {what}", self.path.display()),
-            "the names are those of the flags: memlocal COMMAND --help lists them",
-        )
+        self.refused(line, &what, NAMES.to_owned())
     }
+
+    fn refused(&self, line: usize, what: &str, hint: String) -> anyhow::Error {
+        refusal(format!("{}, line {line}: {what}", self.path.display()), hint)
+    }
+}
+
+/// The name that another one most likely misspells, also with `_` for `-`.
+fn similar<'n>(given: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
+    let given = given.replace('_', "-");
+    let edits = names.map(|name| (strsim::damerau_levenshtein(&given, name), name));
+    edits.filter(|(edits, name)| *edits <= 2 && *edits < name.len()).min().map(|(_, name)| name)
+}
+
+/// The section of a setting that is in none.
+fn section_of<'c>(flag: &str, command: &'c Command) -> Option<&'c str> {
+    let owner = command.get_subcommands().find(|owner| flag_of(owner, flag).is_some())?;
+    Some(if is_of_models(flag_of(owner, flag)) { MODELS } else { owner.get_name() })
 }
 
 /// A value as it would be typed; none for what cannot be.

@@ -8,6 +8,7 @@ use super::Sections;
 use super::defaults::with_bundle;
 use super::file::File;
 use super::given::{Given, without_overridden_variables};
+use crate::failure::hint_of;
 use crate::flags::{AdapterFlag, EndpointFlags, GlobalFlags, Gpu, MODELS_HEADING, ModelFlags, bundled_adapter};
 
 /// The commands that a config file has sections for, with a few of their flags.
@@ -233,6 +234,24 @@ fn a_wrong_setting_is_reported_with_its_line() {
     check("[models]\nmodel = []", "line 2: `model` takes one value");
     check("[serve]\nport =", "line 2: this is not TOML");
     check("[serve]\nport = 1\nport = 2", "line 3: this is not TOML");
+}
+
+#[test]
+fn a_misspelt_or_misplaced_setting_has_a_hint() {
+    let check = |text: &str, want: &str| {
+        let file = File { path: Path::new("c.toml"), text, given: &Given::default() };
+        let error = file.apply(Args::command(), Sections::OfCommands).map(drop).unwrap_err();
+        assert_eq!(hint_of(&error).as_deref(), Some(want), "{text}");
+    };
+    check("threds = 2", "did you mean `threads`?");
+    check("draft_tokens = 2", "did you mean `draft-tokens`?");
+    check("[serve]\nprot = 3", "did you mean `port`?");
+    check("[models]\nmodell = \"a\"", "did you mean `model`?");
+    check("[model]\nmodel = \"a\"", "did you mean [models]?");
+    check("[sreve]\nport = 3", "did you mean [serve]?");
+    check("model = \"a\"", "it is a setting of the section [models]");
+    check("port = 3", "it is a setting of the section [serve]");
+    check("xyz = 3", "the names are those of the flags: memlocal COMMAND --help lists them");
 }
 
 #[test]
