@@ -1,10 +1,11 @@
-//! Rewriting a question of a conversation: how long a question and its rewrite may be.
+//! Rewriting a question of a conversation: how long a question and its rewrite may be, and what a small model reads.
 
-use calls::Scripted;
-use memory::{Event, Settings, Trace, Turn, standalone};
+use calls::{Scripted, reading};
+use memory::rag::Rag;
+use memory::{Event, Profile, Settings, Trace, Turn, search_query, standalone};
 use serde_json::json;
 
-use crate::scratch::{CONTEXT_TOKENS, block_on, calls_of, fallbacks, schema, session};
+use crate::scratch::{CONTEXT_TOKENS, Scratch, block_on, calls_of, document, fallbacks, schema, script, session};
 
 const STEP: &str = "follow_up.rewrite";
 
@@ -12,7 +13,7 @@ const STEP: &str = "follow_up.rewrite";
 fn understood(question: &str, caller: &Scripted) -> (String, Vec<Event>) {
     let trace = Trace::kept();
     let session = session(caller, &calls::ScriptedEmbedder, &Settings::default(), &trace);
-    let turns = [Turn { question: "Who keeps the lamp?".into(), answer: "Ada Brook.".into() }];
+    let turns = [Turn { question: "Who keeps the lamp?".into(), answer: "Ada Brook.".into(), short: None }];
     let understood = block_on(standalone(question, &turns, &session)).expect("the script is whole");
     (understood, trace.events())
 }
@@ -67,7 +68,7 @@ fn turns_that_are_too_long_to_be_read_are_in_the_trace() {
     let caller = Scripted::new(CONTEXT_TOKENS);
     let trace = Trace::kept();
     let session = session(&caller, &calls::ScriptedEmbedder, &Settings::default(), &trace);
-    let turns = [Turn { question: "Who keeps the lamp?".into(), answer: of_words(CONTEXT_TOKENS / 4) }];
+    let turns = [Turn { question: "Who keeps the lamp?".into(), answer: of_words(CONTEXT_TOKENS / 4), short: None }];
     let question = "When did she?";
     assert_eq!(block_on(standalone(question, &turns, &session)).expect("nothing is called"), question);
     assert_eq!(trace.events(), [Event::Memo { step: STEP.into(), entries: 1, left_out: 1 }]);
@@ -79,4 +80,29 @@ fn a_question_that_is_too_long_for_a_reply_is_not_rewritten() {
     let (understood, events) = understood(&question, &caller);
     assert_eq!((understood, caller.steps()), (question, Vec::new()));
     assert_eq!(fallbacks(&events), [(STEP, "a rewrite needs 601 tokens, and a reply may have 512")]);
+}
+
+#[test]
+fn a_small_model_reads_the_name_that_a_pronoun_refers_to() {
+    let scratch = Scratch::new();
+    let settings = Settings { method: &Rag, profile: Some(Profile::Small), ..Settings::default() };
+    let page = "Ada Brook keeps the lamp of the lighthouse. She was born in Pell in 1880.";
+    scratch.ingest(&[document("pell.txt", &[page])], &script(&[]), &settings).expect("nothing is called");
+    let caller = Scripted::new(CONTEXT_TOKENS).with_adapter(reading::ADAPTER).answer("answer.read", "1880");
+    let trace = Trace::kept();
+    let mut session = session(&caller, &calls::ScriptedEmbedder, &settings, &trace);
+    let turns = [Turn { question: "Who keeps the lamp?".into(), answer: "Ada Brook.".into(), short: None }];
+    let question = "When was she born?";
+    session.settings.search_query = search_query(question, &turns, &session);
+    let understood = block_on(standalone(question, &turns, &session)).expect("nothing is called");
+    assert_eq!(understood, "When was Ada Brook born?");
+    let answer = block_on(memory::ask(&understood, &scratch.corpus(), &session)).expect("a reply is enough");
+    assert_eq!(answer.searched_with.as_deref(), Some("Who keeps the lamp? When was Ada Brook born?"));
+    assert!(caller.steps().iter().all(|step| *step == "answer.read"), "rules rewrite it: {:?}", caller.steps());
+    let calls = calls_of("answer.read", &caller);
+    assert!(!calls.is_empty());
+    for call in calls {
+        let prompt = &call.prompt.messages()[1].content;
+        assert!(prompt.ends_with("QUESTION\nWhen was Ada Brook born?"), "{prompt}");
+    }
 }

@@ -227,6 +227,26 @@ fn a_model_that_is_trained_to_read_writes_the_answer_and_the_source_is_quoted() 
 }
 
 #[test]
+fn a_block_that_a_name_of_the_best_one_leads_to_is_read_together_with_it() {
+    let films = [
+        "Ann Lee is an actress who was featured in the film Musa. Ann Lee sings.",
+        "Ann Roe directed a film that featured rain.",
+        "Boats were featured in a picture about the harbour.",
+        "The tram of the town was featured once.",
+        "Musa was made by Kim Park in the snow. Musa ran for a year.",
+    ];
+    let rest = " Gulls cried above the grey water.".repeat(12);
+    let text = films.map(|film| format!("{film}{rest}")).join("\n\n");
+    let caller = reader("Kim Park");
+    let scratch = about_the_lighthouse(&[text.as_str()]);
+    scratch.ask("Who directed the film that featured Ann Lee?", &caller, &small()).answer.expect("a reply is enough");
+    let calls = caller.seen();
+    assert_eq!(calls.len(), films.len() + 1, "each block alone, then three together");
+    let joint = calls[films.len()].prompt.messages()[1].content.clone();
+    assert!(joint.contains("Ann Lee is an actress") && joint.contains("Musa was made by Kim Park"), "{joint}");
+}
+
+#[test]
 fn a_reading_that_the_words_of_question_and_text_do_not_favour_is_no_supported_statement() {
     let caller = reader("900 crowns");
     let answer = lighthouse().ask("What did the lamp cost?", &caller, &small()).answer.expect("a reply is enough");
@@ -263,6 +283,34 @@ fn a_time_that_a_turn_gives_by_its_day_is_answered_with_the_date() {
     assert!(answer.statements[0].citation.as_ref().is_some_and(|place| place.quote.contains("last month")));
     let answer = ask("What does Bob call the time?", "last month", AnswerForm::Short);
     assert_eq!(answer.short.as_deref(), Some("last month"), "the question asks for no time");
+}
+
+#[test]
+fn a_statement_with_a_time_is_answered_with_the_date_too() {
+    let turns = [("Ann", "The official opening of my studio is tomorrow."), ("Bob", "I am glad.")];
+    let source = sessions("talk.json", &[("session_1", "1:56 pm on 19 June, 2023", &turns)]);
+    let scratch = Scratch::new();
+    scratch.ingest(&[source], &script(&[]), &paper()).expect("nothing is called");
+    let caller = reader("The official opening of my studio is tomorrow");
+    let answer = scratch.ask("When does Ann open her studio?", &caller, &small()).answer.expect("a reply is enough");
+    assert_eq!(answer.short.as_deref(), Some("20 June 2023"));
+}
+
+#[test]
+fn which_of_two_options_is_the_first_is_decided_by_their_dates() {
+    let pages = ["Lucie Moor (born 21 May 1985) is a Czech player. Rita Regg (born 27 November 1965) is a player."];
+    let scratch = Scratch::new();
+    scratch.ingest(&[document("players.txt", &pages)], &script(&[]), &paper()).expect("nothing is called");
+    let settings = Settings { answer_form: AnswerForm::Sentence, ..small() };
+    let caller = reader("Lucie Moor");
+    let asked = scratch.ask("Which player was born first, Lucie Moor or Rita Regg?", &caller, &settings);
+    let answer = asked.answer.expect("no reply is needed");
+    assert_eq!((answer.short.as_deref(), answer.abstained), (Some("Rita Regg"), Some(false)));
+    assert_eq!(answer.answer, "Rita Regg (born 27 November 1965) is a player.");
+    assert_eq!(answer.statements[0].verdict, Support::Quoted, "one sentence compares nothing");
+    assert!(calls_of("answer.read", &caller).is_empty());
+    let asked = scratch.ask("Which player lives in Rome, Lucie Moor or Rita Regg?", &caller, &settings);
+    assert_eq!(asked.answer.expect("a reply is enough").short.as_deref(), Some("Lucie Moor"));
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! A question of a conversation: what it refers to in the turns before it. Large models rewrite it; for small ones the search
-//! query has the words of the questions before it.
+//! A question of a conversation: what it refers to in the turns before it. Large models rewrite it; for small ones rules replace
+//! its pronouns, and the search query has the words of the questions before it.
 
 use calls::{Agent, Stability, schema};
 use serde::Deserialize;
@@ -7,6 +7,7 @@ use serde::Deserialize;
 use crate::core::error::Result;
 use crate::core::profile::Profile;
 use crate::core::prompt::{Input, Instructions, build};
+use crate::core::pronouns;
 use crate::core::session::{Ask, Session};
 use crate::core::trace::Event;
 
@@ -15,6 +16,8 @@ use crate::core::trace::Event;
 pub struct Turn {
     pub question: String,
     pub answer: String,
+    /// The answer in a few words, where there was one.
+    pub short: Option<String>,
 }
 
 const REWRITE: Instructions<'static> = Instructions {
@@ -44,15 +47,18 @@ struct Rewritten {
 }
 
 /// The question with what it refers to in the latest turns, which come in order. Models of the small profile rewrite badly,
-/// so with them the question is as it was ([`search_query`]). So is one that is too long for a reply of the model, and one whose
-/// rewrite is cut or is an answer.
+/// so with them rules replace the pronouns of an English question whose referent is clear, and any other question is as it was
+/// ([`search_query`]). So is one that is too long for a reply of the model, and one whose rewrite is cut or is an answer.
 ///
 /// # Errors
 /// If a call fails.
 pub async fn standalone(question: &str, turns: &[Turn], session: &Session<'_>) -> Result<String> {
     let agent = Agent::Researcher;
-    if turns.is_empty() || session.profile(agent) == Profile::Small {
+    if turns.is_empty() {
         return Ok(question.to_owned());
+    }
+    if session.profile(agent) == Profile::Small {
+        return Ok(without_pronouns(question, turns));
     }
     let latest = latest(turns, agent, session);
     let left_out = turns.len() - latest.len();
@@ -140,14 +146,23 @@ const REFERRING: [&str; 34] = [
 /// English words that begin a question which continues the one before it.
 const CONTINUING: [&str; 4] = ["and", "or", "but", "also"];
 
+/// An English question with its pronouns replaced by what the latest turns name, where that is clear.
+fn without_pronouns(question: &str, turns: &[Turn]) -> String {
+    let latest = &turns[turns.len().saturating_sub(MAX_TURNS)..];
+    let latest: Vec<(&str, &str)> =
+        latest.iter().map(|turn| (&*turn.question, turn.short.as_ref().unwrap_or(&turn.answer).as_str())).collect();
+    pronouns::resolved(question, &latest).unwrap_or_else(|| question.to_owned())
+}
+
 /// What to search for with a model of the small profile, if that is not the question alone: an English question that refers to
-/// earlier turns has the words of the questions before it in front, back to one that refers to nothing. Only retrieval uses
-/// it; the question is answered as it was asked. `None` if the question names its subject or nothing is before it.
+/// earlier turns, with its pronouns replaced as by [`standalone`], has the words of the questions before it in front, back to one
+/// that refers to nothing. Only retrieval uses it. `None` if the question names its subject or nothing is before it.
 pub fn search_query(question: &str, turns: &[Turn], session: &Session<'_>) -> Option<String> {
     if session.profile(Agent::Researcher) != Profile::Small || turns.is_empty() || !refers(question) {
         return None;
     }
-    let mut questions = vec![question];
+    let understood = without_pronouns(question, turns);
+    let mut questions = vec![understood.as_str()];
     for turn in turns.iter().rev().take(MAX_TURNS) {
         questions.push(&turn.question);
         if !refers(&turn.question) {

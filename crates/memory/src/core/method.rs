@@ -180,7 +180,7 @@ pub struct Settings {
     pub answer_form: AnswerForm,
     /// The options of a multiple-choice question, which only the answering prompt has; empty for an open question.
     pub choices: Vec<String>,
-    /// What a method that searches once searches for in place of the question, which it answers as it is
+    /// What a method that searches once searches for in place of the question, which it answers
     /// ([`crate::search_query`]).
     pub search_query: Option<String>,
     /// Keep the KV cache of prompt prefixes beside the corpus for the next question.

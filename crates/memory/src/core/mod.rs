@@ -26,6 +26,7 @@ pub(crate) mod prefixes;
 pub(crate) mod preparation;
 pub(crate) mod profile;
 pub(crate) mod prompt;
+mod pronouns;
 pub(crate) mod quotable;
 pub(crate) mod reader;
 pub(crate) mod refusal;

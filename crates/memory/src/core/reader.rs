@@ -85,11 +85,12 @@ pub(crate) async fn read(question: &str, quotable: &Quotable, session: &Session<
     let texts = quotable.texts();
     let evidence: Vec<(&str, &str)> =
         texts.iter().enumerate().map(|(at, text)| (quotable.heading(at), *text)).collect();
-    let mut best = blocks(question, &evidence);
+    let mut best = grounding::linked(question, &evidence, blocks(question, &evidence));
     best.truncate(READ);
     let mut shown: Vec<&[Block]> = best.chunks(1).collect();
     if best.len() > 1 {
-        // It has the prefix of the first call. Questions about two documents need it.
+        // It has the prefix of the first call. Questions about two documents need it, and the third block is the one that the
+        // first leads to.
         shown.push(&best[..best.len().min(JOINT)]);
     }
     let replies =

@@ -10,6 +10,8 @@
 //!
 //! A model with an adapter for reading writes the answer ([`super::reader`]). Where it finds none although the evidence probably
 //! holds one, a span is chosen if it is more probable than [`CLEAR`]: most of the others are wrong.
+//!
+//! Which of two options is the earlier or later one is decided by their dates, where the evidence has both, without a model.
 
 use std::time::Duration;
 
@@ -23,7 +25,7 @@ use crate::core::session::{Ask, Session};
 use crate::core::settings::AnswerForm;
 use crate::core::short::{is_polar, one_line};
 use crate::core::trace::{Event, ScoreRecord};
-use crate::grounding::{Chosen, Draft, ShortAnswer, THRESHOLD, prompt};
+use crate::grounding::{self, Chosen, Draft, ShortAnswer, THRESHOLD, prompt};
 
 const STEP: &str = "answer.spans";
 
@@ -49,7 +51,12 @@ const CLEAR: f64 = 0.8;
 
 /// The answers to a question from the evidence; none if it probably holds none. `ask` requests a written answer.
 pub(crate) async fn choose(question: &str, ask: Ask, quotable: &Quotable, session: &Session<'_>) -> Result<Chosen> {
-    let read = if reader::is_there(session) { reader::read(question, quotable, session).await? } else { None };
+    let dated = grounding::dated_option(question, &quotable.texts());
+    let read = match dated {
+        Some(answer) => Some(Chosen { answers: vec![answer], answerable: None, margin: None, readings: Vec::new() }),
+        None if reader::is_there(session) => reader::read(question, quotable, session).await?,
+        None => None,
+    };
     let (mut chosen, abstained) = match read {
         Some(read) => read_or_clear_span(question, read, quotable, session).await?,
         None => span(question, ask, quotable, session).await?,

@@ -41,13 +41,8 @@ pub fn blocks(question: &str, evidence: &[(&str, &str)]) -> Vec<Block> {
     let counted: Vec<Counted> = places
         .iter()
         .map(|place| {
-            let (heading, whole) = evidence[place.text];
-            let text = &whole[place.start..place.end];
-            let mut counts = HashMap::new();
-            for stem in [heading, text].into_iter().flat_map(content_words) {
-                *counts.entry(stem).or_default() += 1.0;
-            }
-            Counted { counts, has_type: answer.is_some_and(|answer| answer.is_in(text)) }
+            let text = &evidence[place.text].1[place.start..place.end];
+            Counted { has_type: answer.is_some_and(|answer| answer.is_in(text)), ..Counted::read(*place, evidence) }
         })
         .collect();
     let scores = bm25(&terms, &counted);
@@ -85,14 +80,26 @@ fn ends(text: &str, block: &Range<usize>, next: &Range<usize>) -> bool {
 }
 
 /// A block, counted.
-struct Counted {
+pub(super) struct Counted {
     counts: HashMap<String, f64>,
     /// Whether it has something of the type of the answer, which counts as one more word of the question.
     has_type: bool,
 }
 
+impl Counted {
+    /// The content words of a block and of its heading; of no type.
+    pub fn read(place: Place, evidence: &[(&str, &str)]) -> Counted {
+        let (heading, whole) = evidence[place.text];
+        let mut counts = HashMap::new();
+        for stem in [heading, &whole[place.start..place.end]].into_iter().flat_map(content_words) {
+            *counts.entry(stem).or_default() += 1.0;
+        }
+        Counted { counts, has_type: false }
+    }
+}
+
 /// A block has at least half of the mean length here: one sentence is hardly better than a sentence in its paragraph.
-fn bm25(asked: &BTreeSet<String>, blocks: &[Counted]) -> Vec<f64> {
+pub(super) fn bm25(asked: &BTreeSet<String>, blocks: &[Counted]) -> Vec<f64> {
     let all = blocks.len() as f64;
     let lengths: Vec<f64> = blocks.iter().map(|block| block.counts.values().sum()).collect();
     let mean = (lengths.iter().sum::<f64>() / all).max(1.0);

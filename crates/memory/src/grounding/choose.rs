@@ -48,7 +48,7 @@ pub struct ShortAnswer {
 pub struct Chosen {
     /// Best first: one, or several where the question asks for a list; none if nothing can be an answer.
     pub answers: Vec<ShortAnswer>,
-    /// The probability that the evidence holds an answer; none for yes or no, where it is not fitted.
+    /// The probability that the evidence holds an answer; none where it is not fitted, for yes or no and for options that dates decide.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answerable: Option<f64>,
     /// The log-likelihood of the candidate that a model rates highest minus that of [`NOT_THERE`] (natural logarithms).

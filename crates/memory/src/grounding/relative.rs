@@ -2,11 +2,13 @@
 
 use std::ops::{Range, RangeInclusive};
 
+use calls::number_words;
 use chrono::{Datelike, Days, Months, NaiveDate, Weekday};
 
 use super::dates::{Date, dates_of};
 use super::features::MONTHS;
-use super::words::{Word, is_function, words};
+use super::question::FORMS_OF_BE;
+use super::words::{Word, is_function, is_past, words};
 
 /// A time relative to the day of the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,13 +32,25 @@ pub(crate) fn day_of(time: &str) -> Option<NaiveDate> {
     })
 }
 
-/// The time that an answer means which is in a text of this day, and that consists of a relative time alone.
+/// The time that an answer to "when" means which is in a text of this day: of a relative time alone, or of a statement with one and no
+/// other time ("The opening is tomorrow").
 pub(crate) fn resolved(answer: &str, day: NaiveDate) -> Option<String> {
     let [Relative { range, text, .. }] = &relatives(answer, day)[..] else { return None };
     let is_outside = |word: &&Word| !range.contains(&word.range.start);
     let words = words(answer);
-    words.iter().filter(is_outside).all(|word| is_function(&word.lower)).then(|| text.clone())
+    let is_alone = words.iter().filter(is_outside).all(|word| is_function(&word.lower));
+    (is_alone || is_timed_statement(&words) && dates_of(answer).is_empty()).then(|| text.clone())
 }
+
+/// Whether a text has a verb whose time no other clause gives, and no negation: not "I left before we met yesterday".
+fn is_timed_statement(words: &[Word]) -> bool {
+    let is_verb = |lower: &str| FORMS_OF_BE.contains(&lower) || is_past(lower);
+    let is_other = |lower: &str| NOT_PLAIN.split_ascii_whitespace().any(|word| word == lower) || lower.ends_with("n't");
+    words.iter().any(|word| is_verb(&word.lower)) && !words.iter().any(|word| is_other(&word.lower))
+}
+
+/// Words that begin another clause, or negate.
+const NOT_PLAIN: &str = "after because before if no not never once since than though until when where which while who";
 
 /// All relative times of a text that was written on this day.
 pub(super) fn relatives(text: &str, day: NaiveDate) -> Vec<Relative> {
@@ -89,7 +103,7 @@ fn relative(words: &[Word], at: usize, day: NaiveDate) -> Option<(usize, (String
 fn ago(words: &[Word], at: usize, day: NaiveDate) -> Option<(usize, (String, Date))> {
     let word = |at: usize| words.get(at).map_or("", |word| word.lower.as_str());
     let vague = VAGUE.iter().find(|run| run.iter().enumerate().all(|(offset, part)| word(at + offset) == *part));
-    let counted = (1..).zip(COUNTS).find(|(_, count)| *count == word(at)).map(|(number, _)| number);
+    let counted = number_words::value(word(at)).filter(|count| (1..=12).contains(count)).map(i64::from);
     let count = counted.or_else(|| word(at).parse().ok()).or_else(|| matches!(word(at), "a" | "an").then_some(1));
     let length = vague.map_or(1, |run| run.len());
     let unit = Unit::of(word(at + length))?;
@@ -221,9 +235,6 @@ const PARTS_OF_DAY: [&str; 5] = ["morning", "afternoon", "evening", "night", "no
 /// Words before "last" or "next" that make it a stretch of time.
 const STRETCHES: [&str; 7] = ["the", "these", "those", "my", "our", "their", "every"];
 
-const COUNTS: [&str; 12] =
-    ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"];
-
 const VAGUE: [&[&str]; 6] =
     [&["a", "few"], &["a", "couple", "of"], &["a", "couple"], &["couple", "of"], &["several"], &["some"]];
 
@@ -297,5 +308,20 @@ mod tests {
         assert_eq!(resolved("just last week", day).as_deref(), Some("the week before 9 June 2023"));
         assert_eq!(resolved("yesterday at the beach", day), None);
         assert_eq!(resolved("June 2021", day), None);
+    }
+
+    #[test]
+    fn a_statement_with_one_time_is_resolved() {
+        let day = day_of("9 June 2023").expect("it has a date");
+        assert_eq!(resolved("The official opening is tomorrow", day).as_deref(), Some("10 June 2023"));
+        assert_eq!(resolved("I sold my boat last month", day).as_deref(), Some("May 2023"));
+        for text in [
+            "I sold my boat after we met yesterday",
+            "My boat was not sold yesterday",
+            "I was ill yesterday and sailed last week",
+            "It was yesterday or on 5 May 2023",
+        ] {
+            assert_eq!(resolved(text, day), None, "{text}");
+        }
     }
 }

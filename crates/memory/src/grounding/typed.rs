@@ -13,7 +13,7 @@ use super::words::{CURRENCIES, Word, stem, words};
 /// What answers to a question have in them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AnswerType {
-    /// A number. "A few" is an answer too, but a rare one.
+    /// A number that is of no day or month. "A few" is an answer too, but a rare one.
     Number,
     /// A sum of money.
     Money,
@@ -45,7 +45,13 @@ impl AnswerType {
     pub fn is_in(self, text: &str) -> bool {
         let words = words(text);
         match self {
-            AnswerType::Number | AnswerType::Time => words.iter().any(|word| word.number),
+            AnswerType::Number => {
+                let dates = dates(&words, text);
+                let is_dated =
+                    |at: usize| dates.iter().any(|(date, places)| date.month.is_some() && places.contains(&at));
+                words.iter().enumerate().any(|(at, word)| word.number && !is_dated(at))
+            }
+            AnswerType::Time => words.iter().any(|word| word.number),
             AnswerType::Money => {
                 let mut stems = words.iter().filter_map(|word| word.stem.as_ref());
                 text.contains(CURRENCIES) || stems.any(|stem| is_among(stem, &CURRENCY_NAMES))
@@ -169,5 +175,15 @@ mod tests {
         }
         assert!(!AnswerType::Money.is_in("87 combs") && AnswerType::Number.is_in("87 combs"));
         assert!(!AnswerType::Number.is_in("a sight at the looks of it"));
+    }
+
+    #[test]
+    fn a_day_is_no_number_of_things() {
+        for date in ["21 August, 2023", "on 9 June 2023", "2023-06-09", "May of 1987"] {
+            assert!(!AnswerType::Number.is_in(date) && AnswerType::Time.is_in(date), "{date}");
+        }
+        for number in ["3 years", "since 2016", "3 weeks before 21 August 2023", "twelve"] {
+            assert!(AnswerType::Number.is_in(number), "{number}");
+        }
     }
 }
