@@ -86,10 +86,12 @@ fn one_of_the_options_is_chosen() {
     let trace = home.trace("chosen");
     let [answer] = calls(&trace, "answer")[..] else { panic!("one call answers: {trace:?}") };
     assert!(answer["prompt"].as_str().unwrap().contains("OPTIONS:\n[A] her own apron\n[B] an old sail\n"), "{answer}");
-    home.run(&[&question[..], &options[..2]].concat()).is_error(&[
-        "error: a choice needs two or more options, none of them empty",
-        "hint: give --option once for each answer to choose from",
-    ]);
+    for wrong in [&options[..2], &["--option", "a sail", "--option", " a sail"], &["--option", "", "--option", "a"]] {
+        home.run(&[&question[..], wrong].concat()).is_error(&[
+            "error: a choice needs two or more different options, none of them empty",
+            "hint: give --option once for each answer to choose from",
+        ]);
+    }
 }
 
 #[test]
@@ -227,6 +229,19 @@ fn documents_that_cannot_be_read_are_named_and_the_rest_is_asked() {
     assert!(said.code == 3 && said.err.starts_with(read), "{said:?}");
     let cited = "\n\n[1] lamp.txt, page 1, characters 0 to 31\n    The lamp was out for two hours.\n";
     assert!(said.out.ends_with(cited), "{}", said.out);
+}
+
+#[test]
+fn a_citation_has_the_number_of_the_page_in_its_document() {
+    let Some(home) = Home::new("page-numbers") else { return };
+    home.write("a.txt", "The wall fell in May.\n");
+    home.write("lamp.txt", "The lamp was out for two hours.\n");
+    home.get(&["ingest", "a.txt", "lamp.txt", "--corpus", "all", "--method", "rag"]);
+    let asked = home.get(&["ask", "How long was the lamp out?", "--corpus", "all", "--method", "rag"]);
+    assert!(asked.contains(" lamp.txt, page 1, characters 0 to 31\n"), "{asked}");
+    let pages = home.get(&["corpus", "show", "all", "--pages"]);
+    let lamp = pages.lines().find(|line| line.starts_with("page 1 of lamp.txt, characters 0 to 32, "));
+    assert!(lamp.is_some_and(|line| line.ends_with(", id 2")), "{pages}");
 }
 
 #[test]

@@ -17,8 +17,17 @@ fn mistakes_on_the_command_line_have_hints() {
         "  because: Not a directory (os error 20)",
         "hint: the data folder must be a folder: --data-dir FOLDER, or MEMLOCAL_HOME",
     ]);
+    home.run(&["corpus", "list", "--vectors", "work"]).is_error(&[
+        "error: this is no address of a database: invalid connection string",
+        "hint: --vectors or MEMLOCAL_VECTORS takes postgres://HOST/DATABASE, with a user if need be",
+    ]);
     let no_key = ["error: `x` has no key", "hint: memlocal keys list shows all names"];
     home.run(&["keys", "rm", "x"]).is_error(&no_key);
+    home.run(&["keys", "add", "ann", "--keys", "file/keys"]).is_error(&[
+        "error: cannot use file/keys",
+        "  because: the key file cannot be read or written",
+        "  because: Not a directory (os error 20)",
+    ]);
     let none = home.run(&["keys", "list"]);
     assert!(none.code == 0 && none.out.is_empty() && none.err.contains("memlocal keys add NAME"), "{none:?}");
     home.get(&["keys", "add", "ann"]);
@@ -42,6 +51,15 @@ fn mistakes_on_the_command_line_have_hints() {
         assert!(said.code == 2 && said.err.contains(&format!("'{name}'")), "{words:?}: {said:?}");
         assert!(!said.err.contains("'keys'"), "{said:?}");
     }
+    let unquoted = home.run(&["ask", "Who", "is", "Della?", "--corpus", "c"]);
+    assert!(unquoted.code == 2 && unquoted.err.contains("unexpected argument 'is'"), "{unquoted:?}");
+    assert!(unquoted.err.ends_with("\nhint: put the question in quotes after `ask`\n"), "{unquoted:?}");
+    let other = home.run(&["corpus", "show", "a", "b"]);
+    assert!(other.code == 2 && !other.err.contains("hint: "), "{other:?}");
+    home.run(&["corpus", "restore", "name", "file"])
+        .is_error(&["error: name is not a file", "hint: the file comes before the name of the corpus"]);
+    home.run(&["corpus", "restore", "nowhere", "name"])
+        .is_error(&["error: nowhere is not a file", "hint: give the file that `memlocal corpus backup` wrote"]);
     let mut no_threads = home.program(memlocal()[0]);
     let said = home.said(no_threads.args(["corpus", "list", "--threads", "0"]).output().unwrap());
     assert!(said.code == 2 && said.err.contains("it must be 1 or more") && !said.err.contains("zero type"), "{said:?}");
@@ -51,6 +69,19 @@ fn mistakes_on_the_command_line_have_hints() {
         assert!(!help.contains(flag), "{flag} in {help}");
         assert!(home.get(&["ask", "--help"]).contains(flag), "{flag}");
     }
+}
+
+#[test]
+fn a_key_is_put_where_the_server_looks_for_it() {
+    let home = Home::bare("hints-keys");
+    let run = |words: &[&str]| home.said(home.command(words).env("MEMLOCAL_KEYS", "shared").output().unwrap());
+    let hint = "hint: make it with its first key: memlocal keys add NAME --keys shared";
+    let none = ["error: there is no key file shared", hint];
+    run(&["serve", "--port", "0"]).is_error(&none);
+    run(&["keys", "list"]).is_error(&none);
+    assert_eq!(run(&["keys", "add", "ann"]).code, 0);
+    assert_eq!((run(&["keys", "list"]).out.as_str(), home.data().join("keys").exists()), ("ann\n", false));
+    assert_eq!(run(&["keys", "rm", "ann"]).out, "removed the key of ann\n");
 }
 
 #[test]

@@ -289,7 +289,7 @@ fn only_methods_that_embed_load_the_embedding_model() {
 
 const FORMATS: &str = "hint: files of these types are read: .txt .text .log .rst .tex .org .adoc .srt .vtt .md .markdown .csv .tsv \
                        .html .htm .mht .mhtml .pdf .docx .docm .odt .ods .odp .rtf .pptx .pptm .ppsx .xlsx .xlsm .epub .eml .emlx \
-                       .mbox .ics .vcf .ipynb .json .jsonl and source code";
+                       .msg .mbox .ics .vcf .ipynb .json .jsonl and source code";
 
 #[test]
 fn a_folder_without_documents_is_met_with_what_is_read_and_what_was_skipped() {

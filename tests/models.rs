@@ -18,8 +18,8 @@ fn models_are_listed_and_shown() {
         let line = listed.lines().find(|line| line.split_whitespace().next() == Some(model)).expect(model);
         assert_eq!(line.split_whitespace().skip(1).collect::<Vec<_>>(), words);
     };
-    check("smollm2-135m-instruct:q4_1", &["language", "8192", "93.81", "MiB", "256", "MiB", "yes", "Apache-2.0"]);
-    check("qwen2.5-7b-instruct:q4_k_m", &["language", "32768", "4.36", "GiB", "5184", "MiB", "Apache-2.0"]);
+    check("smollm2-135m-instruct:q4_1", &["language", "8192", "93.81", "MiB", "256.00", "MiB", "yes", "Apache-2.0"]);
+    check("qwen2.5-7b-instruct:q4_k_m", &["language", "32768", "4.36", "GiB", "5.06", "GiB", "Apache-2.0"]);
 
     let shown = home.get(&["models", "show", "smollm2-135m"]);
     for line in ["smollm2-135m-instruct:q4_1", "  context  8192 tokens", "  variants q4_1 bf16"] {

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use test_support::home::Home;
+use test_support::home::{Home, program};
 
 const PASSWORD: &str = "Zq7-opensesame";
 
@@ -68,4 +68,20 @@ fn passwords_in_addresses_are_shown_and_kept_nowhere() {
     assert!(manifest.contains("postgres://127.0.0.1:1/memory"), "{manifest}");
     assert_eq!(holding(&home.path("")), Vec::<PathBuf>::new());
     assert_eq!(holding(&home.data()), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn passwords_of_the_config_file_are_not_in_the_help() {
+    let home = Home::bare("secrets-help");
+    let database = format!("postgres://ann:{PASSWORD}@127.0.0.1:1/memory");
+    let endpoint = format!("http://ann:{PASSWORD}@127.0.0.1:1/v1");
+    let config = format!("vectors = \"{database}\"\nthreads = 3\n[ask]\nengine = \"{endpoint}\"\n");
+    fs::write(home.data().join("config.toml"), config).unwrap();
+    for words in [&["--help"][..], &["ask", "--help"], &["ask", "-h"], &["corpus"]] {
+        let said = home.said(home.program(program("memlocal")).args(words).output().unwrap());
+        let help = [said.out, said.err].concat();
+        assert!(!help.contains(PASSWORD), "{words:?}: {help}");
+        assert!(help.contains("postgres://USER:PASSWORD@HOST/DATABASE"), "the example is whole: {words:?}: {help}");
+        assert!(help.contains("[default: 3]") || words == ["corpus"], "other defaults are shown: {words:?}: {help}");
+    }
 }

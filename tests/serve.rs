@@ -38,6 +38,14 @@ fn a_key_is_needed_where_others_can_reach_the_port() {
         said.err
     );
 
+    // On a drive that is not mounted.
+    let link = home.data().join("keys");
+    std::os::unix::fs::symlink("nowhere/keys", &link).unwrap();
+    for words in [&["serve", "--port", "0"][..], &["keys", "list"]] {
+        let said = home.run(words);
+        assert!(said.code == 1 && said.err.starts_with("error: cannot use ~/data/keys\n"), "{said:?}");
+    }
+
     let Some(home) = Home::new("serve-keys") else { return };
     let key = home.get(&["keys", "add", "ann"]);
     assert!(!fs::read_to_string(home.data().join("keys")).unwrap().contains(key.trim()));

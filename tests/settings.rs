@@ -16,7 +16,8 @@ fn a_config_file_is_used_and_its_mistakes_are_reported_with_their_line() {
     let known = home.data().join("config.toml");
     fs::write(&known, "offline = true\n\n[serve]\nprot = 8420\n").unwrap();
     let said = |what: &str| format!("error: ~/data/config.toml, line {what}");
-    home.run(&["corpus", "list"]).is_error(&[&said("4: there is no setting `prot` of [serve]"), NAMES]);
+    home.run(&["corpus", "list"])
+        .is_error(&[&said("4: there is no setting `prot` of [serve]"), "hint: did you mean `port`?"]);
     fs::write(&known, "threads = 0\n").unwrap();
     home.run(&["corpus", "list"])
         .is_error(&[&said("1: invalid value '0' for '--threads <N>': it must be 1 or more"), NAMES]);
@@ -25,13 +26,52 @@ fn a_config_file_is_used_and_its_mistakes_are_reported_with_their_line() {
     home.run(&["ingest", "docs"]).is_error(&[&said("2: there is no setting `corpus` of [ingest]"), NAMES]);
     assert!(home.get(&["ingest", "--help"]).contains("--corpus <NAME>"));
     let none = home.run(&["corpus", "list", "--config", "none.toml"]);
-    assert!(none.code == 1 && none.err.starts_with("error: cannot read none.toml\n"), "{}", none.err);
+    let says = "error: cannot read the config file none.toml: No such file";
+    assert!(none.code == 1 && none.err.starts_with(says), "{}", none.err);
+    assert!(none.err.ends_with("hint: --config or MEMLOCAL_CONFIG names it\n"), "{}", none.err);
     // The server reads the port to listen on: the port is taken, so the error names it.
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
     fs::write(&known, format!("[serve]\nport = {port}\n")).unwrap();
     let said = home.run(&["serve"]);
     assert!(said.err.starts_with(&format!("error: cannot listen on 127.0.0.1:{port}\n")), "{}", said.err);
+    let hint = "\nhint: another program listens there: --port N takes another port, 0 any that is free\n";
+    assert!(said.err.ends_with(hint), "{}", said.err);
+}
+
+#[test]
+fn a_config_file_that_cannot_be_read_is_not_ignored() {
+    let home = Home::bare("config-unread");
+    let known = home.data().join("config.toml");
+    let says = |reason: &str| {
+        let said = home.run(&["corpus", "list"]);
+        let error = format!("error: cannot read the config file ~/data/config.toml: {reason}");
+        assert!(said.code == 1 && said.out.is_empty() && said.err.starts_with(&error), "{said:?}");
+    };
+    std::os::unix::fs::symlink("nowhere/config.toml", &known).unwrap();
+    says("No such file");
+    fs::remove_file(&known).unwrap();
+    fs::write(&known, b"\xff\xfeo\0").unwrap();
+    says("it is not text in UTF-8\n");
+}
+
+#[test]
+fn a_wrong_variable_of_the_environment_is_named() {
+    let home = Home::bare("config-variables");
+    fs::write(home.data().join("config.toml"), "threads = 1\n[serve]\nhost = \"127.0.0.1\"\n").unwrap();
+    let run = |words: &[&str]| {
+        home.said(home.command(words).env("MEMLOCAL_GPU", "first").env("MEMLOCAL_PORT", "web").output().unwrap())
+    };
+    let hint = |name: &str| format!("\nhint: this is the value of the environment variable {name}\n");
+    let gpu = run(&["corpus", "list"]);
+    assert!(gpu.code == 2 && gpu.err.starts_with("error: invalid value 'first' for '--gpu <N,...|auto>': "), "{gpu:?}");
+    assert!(gpu.err.ends_with(&hint("MEMLOCAL_GPU")), "{gpu:?}");
+    let port = run(&["serve", "--gpu", "none"]);
+    assert!(port.code == 2 && port.err.contains("'web' for '--port <N>': expected a whole number\n"), "{port:?}");
+    assert!(port.err.ends_with(&hint("MEMLOCAL_PORT")), "{port:?}");
+    let typed = run(&["corpus", "list", "--gpu=second"]);
+    assert!(typed.code == 2 && typed.err.contains("'second'") && !typed.err.contains("hint: "), "{typed:?}");
+    assert_eq!(run(&["corpus", "list", "--gpu", "none"]).code, 0, "a port matters to servers only");
 }
 
 #[test]
@@ -62,6 +102,16 @@ fn a_value_that_is_no_number_or_too_large_is_refused_without_terms_of_rust() {
     fs::write(home.data().join("config.toml"), "[serve]\nport = \"http\"\n").unwrap();
     let file = home.run(&["corpus", "list"]);
     assert!(file.code == 1 && file.err.contains("for '--port <N>': expected a whole number\n"), "{file:?}");
+    fs::remove_file(home.data().join("config.toml")).unwrap();
+    let check = |words: &[&str], says: &str| {
+        let said = home.run(words);
+        assert!(said.code == 2 && said.err.contains(says), "{said:?}");
+    };
+    check(&["serve", "--port", "99999"], "'--port <N>': 99999 is not in 0 to 65535\n");
+    check(&["serve", "--deadline", "0"], "'--deadline <SECONDS>': it must be 1 or more\n");
+    check(&["serve", "--host", "localhost"], "'--host <ADDRESS>': expected an IP address such as 127.0.0.1 or ::1\n");
+    check(&["ask", "What?", "--docs", "a.txt", "--k", "-1"], "value '-1' for '--k <N>': expected a whole number\n");
+    check(&["ask", "What?", "--docs", "a.txt", "--seed", "-1"], "'--seed <N>': expected a whole number\n");
 }
 
 #[test]
