@@ -6,7 +6,7 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::time::Instant;
 
-use kernels::attention::{self, Heads, KEYS, PagedSequence, Pages};
+use kernels::attention::{self, Heads, KEYS, PagedSequence, Pages, Precision};
 use kernels::cpu::{Isa, active_isa};
 use kernels::limits;
 use kernels::matmul::{Format, Matrix};
@@ -77,8 +77,11 @@ fn main() {
             }
         }
     }
-    for heads in [Heads { queries: 12, keys: 2, dim: 128 }, Heads { queries: 9, keys: 3, dim: 64 }] {
-        attend(isa, heads, &all_limits, &wanted);
+    for (queries, keys, dim) in [(12, 2, 128), (14, 2, 64), (9, 3, 64)] {
+        attend(isa, Heads { queries, keys, dim }, &all_limits, &wanted);
+    }
+    for (queries, dim, tokens) in [(16, 64, 512), (16, 64, 64), (12, 32, 256), (12, 32, 32)] {
+        attend_texts(isa, Heads { queries, keys: queries, dim }, tokens, &wanted);
     }
     sample(isa, &memory, &wanted);
 }
@@ -130,12 +133,33 @@ fn sample(isa: Isa, memory: &[f32], wanted: &dyn Fn(&str) -> bool) {
     }
 }
 
-/// A decode step, one of eight siblings that share those tokens, and a chunk of a prompt, over 2,048 tokens, with the heads of
-/// Qwen2.5-1.5B or SmolLM2-135M.
+/// Attention of an encoder over texts of 2,048 tokens together, with the heads of BGE-M3 or MiniLM.
+fn attend_texts(isa: Isa, heads: Heads, tokens: usize, wanted: &dyn Fn(&str) -> bool) {
+    let (rows, width) = (2048, heads.query_width());
+    let texts: Vec<_> = (0..rows).step_by(tokens).map(|start| start..start + tokens).collect();
+    let qkv: Vec<f32> = (0..3 * rows * width).map(|i| (i % 13) as f32 / 6.0 - 1.0).collect();
+    let mut out = vec![0f32; rows * width];
+    for (name, precision) in [("f32", Precision::Float), ("bf16", Precision::Bf16Weights)] {
+        let case = format!("attention of texts of {tokens}, {} heads of {}, {name}", heads.queries, heads.dim);
+        if !wanted(&case) {
+            continue;
+        }
+        let seconds = median(|| {
+            let started = Instant::now();
+            attention::ragged(isa, heads, precision, &qkv, &texts, &mut out);
+            started.elapsed().as_secs_f64()
+        });
+        print(&case, "Gflop/s", (4 * rows * tokens * width) as f64 / seconds, limits::float_operations(isa));
+    }
+}
+
+/// A decode step, one of eight siblings that share those tokens, and a chunk of a prompt, over 2,048 tokens, and a chunk over 7,168,
+/// with the heads of Qwen2.5-1.5B, Qwen2.5-0.5B or SmolLM2-135M.
 fn attend(isa: Isa, heads: Heads, limits: &dyn Fn() -> (f64, f64, f64), wanted: &dyn Fn(&str) -> bool) {
     let Heads { queries, keys, dim } = heads;
-    let (past, layers) = (2048usize, 28);
-    for (siblings, tokens) in [(1usize, 1usize), (8, 1), (1, 256)] {
+    for (siblings, tokens, past, layers) in
+        [(1usize, 1usize, 2048usize, 28), (8, 1, 2048, 28), (1, 256, 2048, 28), (1, 256, 7168, 4)]
+    {
         let who = if siblings > 1 { format!("{siblings} siblings") } else { tokens.to_string() };
         let case = |pages: &str| format!("attention of {who} after {past}, {queries}/{keys} heads of {dim}, {pages}");
         let own = tokens.div_ceil(KEYS);

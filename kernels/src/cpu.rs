@@ -22,7 +22,7 @@ pub enum Isa {
     Avx512,
     /// AVX-512 plus AVX512-BF16.
     Avx512Bf16,
-    /// AVX-512 plus AMX-BF16.
+    /// AVX-512 plus AVX512-BF16 and AMX-BF16.
     Amx,
     /// 64-bit Arm with NEON and DotProd.
     Neon,
@@ -39,7 +39,8 @@ pub enum Numerics {
     /// processor that has it and no AMX.
     Bf16Pairs,
     /// In products with bf16 weights both operands are bf16, added in the order of AMX: the same bits on every processor
-    /// that has it.
+    /// that has it. So is attention over pages in bf16, and that of encoders with bf16 weights, if a head's dimensions are a
+    /// multiple of 32.
     Bf16Tiles,
 }
 
@@ -78,7 +79,7 @@ impl Isa {
             #[cfg(target_arch = "x86_64")]
             Isa::Avx512Bf16 => Isa::Avx512.is_available() && pairs_are_exact(),
             #[cfg(target_arch = "x86_64")]
-            Isa::Amx => Isa::Avx512.is_available() && amx_is_exact(),
+            Isa::Amx => Isa::Avx512.is_available() && is_x86_feature_detected!("avx512bf16") && amx_is_exact(),
             #[cfg(target_arch = "aarch64")]
             Isa::I8mm => Isa::Neon.is_available() && std::arch::is_aarch64_feature_detected!("i8mm"),
             #[cfg(target_arch = "aarch64")]

@@ -5,8 +5,8 @@
 //!
 //! Two guarantees hold for every kernel on the CPU:
 //! * all ISAs give the same bits as the reference (integer sums are exact, `f32` sums are fused multiply-adds in one
-//!   fixed order), except for products with bf16 weights on AMX and by AVX512-BF16, which have references of their own
-//!   ([`cpu::Numerics`]);
+//!   fixed order), except for products with bf16 weights on AMX and by AVX512-BF16 and attention in bf16 on AMX, which have
+//!   references of their own ([`cpu::Numerics`]);
 //! * a row's result does not depend on the other rows of the call.
 //!
 //! Tensor legend for the whole project: B sequences, T tokens per sequence, N packed tokens, H hidden width, A heads,

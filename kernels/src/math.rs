@@ -13,6 +13,28 @@ pub(crate) mod exp_constants {
     pub const POLYNOMIAL: [f32; 6] = [1.987_569_1e-4, 1.398_199_9e-3, 8.333_452e-3, 4.166_579_6e-2, 0.166_666_65, 0.5];
 }
 
+/// The numbers in [`exp2`].
+pub(crate) mod exp2_constants {
+    /// Below, the result is 0.
+    pub const LOWEST: f32 = -126.0;
+    /// `(2^r - 1) / r` for `r` within ½ of 0, the highest power first: the smallest relative error of `2^r`.
+    pub const POLYNOMIAL: [f32; 4] = [0.009_582_853, 0.055_906_426, 0.240_240_99, 0.693_124_2];
+}
+
+/// `2^x` for `x <= 0`, relative error below 3e-6; 1 for 0, 0 below -126, NaN for NaN.
+#[inline(always)]
+pub fn exp2(x: f32) -> f32 {
+    use exp2_constants as c;
+    let n = x.round_ties_even();
+    let r = x - n;
+    let mut p = c::POLYNOMIAL[0];
+    for term in &c::POLYNOMIAL[1..] {
+        p = p.mul_add(r, *term);
+    }
+    let e = p.mul_add(r, 1.0);
+    if x < c::LOWEST { 0.0 } else { scale(e, n) }
+}
+
 /// The largest magnitude of a block; NaN if one of its numbers is.
 #[inline(always)]
 pub(crate) fn largest_magnitude(x: &[f32; 32]) -> f32 {
@@ -153,6 +175,17 @@ mod tests {
         assert_eq!(exp(0.0), 1.0);
         assert!(exp(1000.0) > 3e38);
         assert!(exp(f32::NAN).is_nan());
+    }
+
+    #[test]
+    fn exp2_is_close_where_it_is_defined() {
+        for i in -126_000..=0 {
+            let x = i as f32 / 1000.0;
+            let (got, want) = (f64::from(exp2(x)), f64::from(x).exp2());
+            assert!((got - want).abs() < 3e-6 * want, "exp2({x}) = {got}, want {want}");
+        }
+        assert_eq!([0.0, -126.1, -1e30, f32::NEG_INFINITY].map(exp2), [1.0, 0.0, 0.0, 0.0]);
+        assert!(exp2(f32::NAN).is_nan());
     }
 
     #[test]

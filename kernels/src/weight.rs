@@ -5,7 +5,7 @@ use candle_core::{DType, Device, Result, Tensor};
 #[cfg(feature = "cuda")]
 use crate::cuda::DeviceMatrix;
 use crate::epilogue::Epilogue;
-use crate::matmul::{Matrix, MatrixError};
+use crate::matmul::{Format, Matrix, MatrixError};
 use crate::ops;
 
 /// `[N, K]` weights.
@@ -44,6 +44,15 @@ impl Weight {
             Weight::Packed(_) => DType::F32,
             #[cfg(feature = "cuda")]
             Weight::Device(matrix) => matrix.operand(),
+        }
+    }
+
+    /// True for weights that are bf16 on the CPU.
+    pub fn is_bf16(&self) -> bool {
+        match self {
+            Weight::Packed(matrix) => matrix.formats().all(|format| format == Format::Bf16),
+            #[cfg(feature = "cuda")]
+            Weight::Device(_) => false,
         }
     }
 

@@ -1,7 +1,9 @@
 //! Paged and ragged attention give the bits of the reference for any chunking and any page order.
 
 use half::{bf16, f16};
-use kernels::attention::{Heads, PagedSequence, Pages, PagesMut, in_bf16, paged, ragged, reference, rounded};
+use kernels::attention::{
+    Heads, PagedSequence, Pages, PagesMut, Precision, in_bf16, paged, ragged, reference, rounded,
+};
 use kernels::cpu::Isa;
 use kernels::rope::{Placement, RopeTable, rotate_queries, store_keys_values};
 
@@ -16,24 +18,40 @@ type Stored<'a> = &'a dyn Fn(&[f32]) -> Vec<f32>;
 /// Attention of one query in plain loops.
 type Attend = fn(&[f32], &[Vec<f32>], &[Vec<f32>], usize) -> Vec<f32>;
 
+/// The reference for pages in bf16.
+fn in_bf16_on(isa: Isa, heads: Heads) -> Attend {
+    match isa {
+        Isa::Amx if heads.dim.is_multiple_of(32) => reference::attend_in_tiles,
+        _ => reference::attend_in_bf16,
+    }
+}
+
 fn check(heads: Heads, lengths: [usize; 2], past: [usize; 2]) {
     check_window(heads, lengths, past, None);
 }
 
-/// Pages for two sequences, filled through `store_keys_values` with an identity rotation.
 fn check_window(heads: Heads, lengths: [usize; 2], past: [usize; 2], window: Option<usize>) {
+    check_rows(heads, lengths, past, window, false);
+}
+
+/// Pages for two sequences, filled through `store_keys_values` with an identity rotation. If the last token of each is not finite, its
+/// rows are not compared.
+fn check_rows(heads: Heads, lengths: [usize; 2], past: [usize; 2], window: Option<usize>, last_is_infinite: bool) {
     let table = RopeTable::new(&vec![0.0; heads.dim / 2], 1, 1.0);
     let width = heads.query_width() + 2 * heads.key_width();
-    let page_lists = [vec![5u32, 0, 3, 8], vec![1u32, 7, 2, 6]];
-    let mut halves = vec![f16::from_f32(7.0); 9 * heads.page().len()];
-    let mut floats = vec![7f32; 9 * heads.page().len()];
-    let mut pairs = vec![bf16::INFINITY; 9 * heads.page().len()];
+    let page_lists = [vec![5u32, 0, 3, 8, 14, 9, 11], vec![1u32, 7, 2, 6, 10, 13, 12]];
+    let mut halves = vec![f16::from_f32(7.0); 15 * heads.page().len()];
+    let mut floats = vec![7f32; 15 * heads.page().len()];
+    let mut pairs = vec![bf16::INFINITY; 15 * heads.page().len()];
     let in_blocks = heads.dim.is_multiple_of(32);
-    let mut bytes = vec![7u8; if in_blocks { 9 * heads.page().quantised_len() } else { 0 }];
+    let mut bytes = vec![7u8; if in_blocks { 15 * heads.page().quantised_len() } else { 0 }];
     let mut qkvs = Vec::new();
     for (s, list) in page_lists.iter().enumerate() {
         let total = past[s] + lengths[s];
-        let qkv: Vec<f32> = (0..total * width).map(|i| 3.0 * noise(i + 1_000_003 * s)).collect();
+        let mut qkv: Vec<f32> = (0..total * width).map(|i| 3.0 * noise(i + 1_000_003 * s)).collect();
+        if last_is_infinite {
+            qkv[(total - 1) * width + heads.query_width()..].fill(f32::INFINITY);
+        }
         let slots: Vec<u32> = (0..total as u32).map(|t| list[t as usize / 32] * 32 + t % 32).collect();
         let positions = vec![0u32; total];
         let at = Placement { positions: &positions, slots: &slots };
@@ -56,17 +74,19 @@ fn check_window(heads: Heads, lengths: [usize; 2], past: [usize; 2], window: Opt
     let in_bytes = |head: &[f32]| rounded(Isa::Scalar, head);
     let in_halves = |head: &[f32]| head.iter().map(|x| f16::from_f32(*x).to_f32()).collect();
     let in_pairs = |head: &[f32]| head.iter().map(|x| in_bf16(*x).to_f32()).collect();
-    let kinds: [(Pages<'_>, Stored<'_>, Attend); 4] = [
-        (Pages::F16(&halves), &in_halves, reference::attend),
-        (Pages::F32(&floats), &<[f32]>::to_vec, reference::attend),
-        (Pages::Bf16(&pairs), &in_pairs, reference::attend_in_bf16),
-        (Pages::Q8(&bytes), &in_bytes, reference::attend),
+    let kinds: [(Pages<'_>, Stored<'_>); 4] = [
+        (Pages::F16(&halves), &in_halves),
+        (Pages::F32(&floats), &<[f32]>::to_vec),
+        (Pages::Bf16(&pairs), &in_pairs),
+        (Pages::Q8(&bytes), &in_bytes),
     ];
     let kinds = &kinds[..if in_blocks { 4 } else { 3 }];
-    for (isa, (pages, stored, attend)) in Isa::available().flat_map(|isa| kinds.iter().map(move |kind| (isa, *kind))) {
+    for (isa, (pages, stored)) in Isa::available().flat_map(|isa| kinds.iter().map(move |kind| (isa, *kind))) {
+        let attend = if matches!(pages, Pages::Bf16(_)) { in_bf16_on(isa, heads) } else { reference::attend };
         let mut out = vec![f32::NAN; q.len()];
         paged(isa, heads, window, &q, pages, &sequences, &mut out);
-        for row in 0..rows.len() {
+        let is_compared = |row: &usize| !last_is_infinite || rows[*row] + 1 < past[of(*row)] + lengths[of(*row)];
+        for row in (0..rows.len()).filter(is_compared) {
             for head in 0..heads.queries {
                 let part = |t: usize, start: usize| {
                     let at = t * width + start + head / heads.group() * heads.dim;
@@ -91,6 +111,13 @@ fn paged_attention_gives_the_bits_of_the_reference() {
     check(Heads { queries: 2, keys: 2, dim: 8 }, [1, 100], [0, 0]);
     check(Heads { queries: 6, keys: 2, dim: 80 }, [5, 6], [60, 0]);
     check(Heads { queries: 3, keys: 1, dim: 96 }, [3, 20], [40, 5]);
+    check(Heads { queries: 14, keys: 2, dim: 64 }, [20, 3], [120, 190]);
+}
+
+#[test]
+fn a_row_does_not_depend_on_a_later_key_that_is_infinite() {
+    check_rows(Heads { queries: 9, keys: 3, dim: 64 }, [40, 17], [0, 120], None, true);
+    check_rows(Heads { queries: 2, keys: 2, dim: 32 }, [20, 5], [120, 180], Some(33), true);
 }
 
 #[test]
@@ -99,6 +126,7 @@ fn a_window_hides_what_is_before_it() {
     for window in [1, 5, 31, 32, 33, 64, 1000] {
         check_window(heads, [40, 1], [0, 70], Some(window));
         check_window(heads, [33, 17], [31, 64], Some(window));
+        check_window(heads, [7, 20], [180, 120], Some(window));
     }
 }
 
@@ -165,30 +193,44 @@ fn a_softmax_in_f64_agrees() {
     let weights: Vec<f64> = scores.iter().map(|s| (s - max).exp()).collect();
     let total: f64 = weights.iter().sum();
     let got = reference::attend(&q, &keys, &values, 0);
+    let in_bf16 = |heads: &[Vec<f32>]| -> Vec<Vec<f32>> {
+        heads.iter().map(|head| head.iter().map(|x| in_bf16(*x).to_f32()).collect()).collect()
+    };
+    let in_tiles = reference::attend_in_tiles(&q, &in_bf16(&keys), &in_bf16(&values), 0);
     for d in 0..dim {
         let want: f64 = weights.iter().zip(&values).map(|(w, v)| w * f64::from(v[d])).sum::<f64>() / total;
         assert!((f64::from(got[d]) - want).abs() < 1e-5, "{} for {want}", got[d]);
+        assert!((f64::from(in_tiles[d]) - want).abs() < 0.02, "{} for {want} in tiles", in_tiles[d]);
     }
 }
 
 #[test]
 fn ragged_attention_sees_the_whole_sequence_and_nothing_else() {
-    let heads = Heads { queries: 3, keys: 3, dim: 32 };
-    let sequences = [0..5, 5..69, 69..70];
+    for dim in [32, 16] {
+        check_ragged(Heads { queries: 3, keys: 3, dim }, Precision::Float);
+        check_ragged(Heads { queries: 3, keys: 3, dim }, Precision::Bf16Weights);
+    }
+}
+
+fn check_ragged(heads: Heads, precision: Precision) {
+    let sequences = [0..5, 5..69, 69..70, 70..213];
     let width = heads.query_width();
-    let qkv: Vec<f32> = (0..70 * 3 * width).map(|i| 2.0 * noise(i)).collect();
+    let qkv: Vec<f32> = (0..213 * 3 * width).map(|i| 2.0 * noise(i)).collect();
+    let as_they_are = |head: &[f32]| head.to_vec();
+    let rounded = |head: &[f32]| head.iter().map(|x| in_bf16(*x).to_f32()).collect();
     for isa in Isa::available() {
-        let mut out = vec![f32::NAN; 70 * width];
-        ragged(isa, heads, &qkv, &sequences, &mut out);
+        let in_tiles = precision == Precision::Bf16Weights && isa == Isa::Amx && heads.dim.is_multiple_of(32);
+        let (kept, attend): (Stored<'_>, Attend) =
+            if in_tiles { (&rounded, reference::attend_in_tiles) } else { (&as_they_are, reference::attend) };
+        let mut out = vec![f32::NAN; 213 * width];
+        ragged(isa, heads, precision, &qkv, &sequences, &mut out);
         for sequence in &sequences {
             for row in sequence.clone() {
                 for head in 0..heads.queries {
-                    let part = |t: usize, which: usize| {
-                        qkv[(t * 3 + which) * width + head * heads.dim..][..heads.dim].to_vec()
-                    };
-                    let keys: Vec<_> = sequence.clone().map(|t| part(t, 1)).collect();
-                    let values: Vec<_> = sequence.clone().map(|t| part(t, 2)).collect();
-                    let want = reference::attend(&part(row, 0), &keys, &values, 0);
+                    let part = |t: usize, which: usize| &qkv[(t * 3 + which) * width + head * heads.dim..][..heads.dim];
+                    let keys: Vec<_> = sequence.clone().map(|t| kept(part(t, 1))).collect();
+                    let values: Vec<_> = sequence.clone().map(|t| kept(part(t, 2))).collect();
+                    let want = attend(part(row, 0), &keys, &values, 0);
                     assert_eq!(out[row * width + head * heads.dim..][..heads.dim], want, "{isa} row {row} head {head}");
                 }
             }

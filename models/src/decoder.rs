@@ -277,7 +277,7 @@ impl DecoderPart for Decoder {
         match (self.device.is_cpu(), active_isa().numerics()) {
             (true, Numerics::Portable) => "kernels, CPU",
             (true, Numerics::Bf16Pairs) => "kernels, CPU, bf16 pairs",
-            (true, Numerics::Bf16Tiles) => "kernels, CPU, native numerics",
+            (true, Numerics::Bf16Tiles) => "kernels, CPU, bf16 tiles",
             (false, _) => "kernels, GPU",
         }
     }

@@ -5,7 +5,7 @@
 use std::ops::Range;
 
 use candle_core::{Device, Tensor};
-use kernels::attention::Texts;
+use kernels::attention::{Precision, Texts};
 use kernels::epilogue::Epilogue;
 use kernels::memory::retain_blocks;
 use kernels::ops;
@@ -208,7 +208,8 @@ impl Layer {
     /// `hidden: [N, H] -> [N, H]`.
     fn attend(&self, hidden: &Tensor, texts: &Texts, spec: &EncoderSpec) -> Result<Tensor> {
         let qkv = self.qkv.forward(hidden)?; // [N, 3·A·D]
-        let attended = ops::ragged_attention(&qkv, spec.heads, texts, self.output.operand())?; // [N, A·D]
+        let precision = if self.qkv.weight().is_bf16() { Precision::Bf16Weights } else { Precision::Float };
+        let attended = ops::ragged_attention(&qkv, spec.heads, precision, texts, self.output.operand())?; // [N, A·D]
         self.attention_norm.of_sum(hidden, &self.output.forward(&attended)?, spec)
     }
 

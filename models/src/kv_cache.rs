@@ -24,7 +24,7 @@ pub struct KvCache {
 pub enum KvPrecision {
     #[default]
     F16,
-    /// On the processor queries and weights are multiplied in bf16 too, which is faster with AVX512-BF16.
+    /// On the processor queries and weights are multiplied in bf16 too, which is faster with AVX512-BF16 and on AMX.
     Bf16,
     /// On the processor only.
     F32,

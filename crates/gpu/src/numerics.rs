@@ -3,7 +3,7 @@
 use anyhow::{Context, Result};
 use candle_core::quantized::QTensor;
 use candle_core::{DType, Device, Tensor};
-use kernels::attention::{Heads, PagedSequence, Placed, Texts};
+use kernels::attention::{Heads, PagedSequence, Placed, Precision, Texts};
 use kernels::cuda::device::poison_outputs;
 use kernels::cuda::{DeviceMatrix, Kept};
 use kernels::embedding::Pool;
@@ -212,7 +212,7 @@ fn attention(report: &mut Report, device: &Device, seed: u64) {
             compare(report, device, &format!("attention of texts {heads:?}"), kind, |on| {
                 let rows = texts.last().map_or(0, |text| text.end);
                 let qkv = on.noise(seed, &[rows, 3 * heads.query_width()])?;
-                Ok(ops::ragged_attention(&qkv, heads, &Texts::new(texts.clone()), on.to)?)
+                Ok(ops::ragged_attention(&qkv, heads, Precision::Float, &Texts::new(texts.clone()), on.to)?)
             });
         }
     }

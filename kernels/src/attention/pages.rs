@@ -6,6 +6,7 @@ use std::ops::Range;
 use half::{bf16, f16};
 
 use super::heads::{Heads, KEYS, PageShape};
+use super::in_tiles::{self, Source, TiledRows};
 use super::product::Tile;
 use super::tile::{Rows, attend};
 use super::{pairs, quantised};
@@ -128,6 +129,14 @@ pub struct PagedSequence<'a> {
     pub pages: &'a [u32],
 }
 
+impl PagedSequence<'_> {
+    /// The keys that a row sees: its own and those before it, the latest `window` if there is a window.
+    fn visible(&self, window: Option<usize>, row: usize) -> Range<usize> {
+        let end = self.past + row - self.rows.start + 1;
+        window.map_or(0, |window| end.saturating_sub(window))..end
+    }
+}
+
 /// Query tokens of one sequence that a task takes together.
 const TOKENS_PER_TASK: usize = 16;
 
@@ -147,18 +156,26 @@ pub fn paged(
 ) {
     assert_eq!(q.len(), out.len());
     let out = Disjoint::new(out);
+    let in_tiles = matches!(pages, Pages::Bf16(_)) && in_tiles::applies(isa, heads.dim);
+    let tokens = if in_tiles { in_tiles::ROWS_PER_TASK.div_ceil(heads.group()) } else { TOKENS_PER_TASK };
     let mut tasks = Vec::new();
     for sequence in sequences {
         assert!(sequence.pages.len() * KEYS >= sequence.past + sequence.rows.len(), "too few pages");
-        for start in sequence.rows.clone().step_by(TOKENS_PER_TASK) {
-            let rows = start..sequence.rows.end.min(start + TOKENS_PER_TASK);
+        for start in sequence.rows.clone().step_by(tokens) {
+            let rows = start..sequence.rows.end.min(start + tokens);
             tasks.extend((0..heads.keys).map(|head| (sequence, rows.clone(), head)));
         }
     }
     parallel_for(tasks.len(), &|task| {
         // The last tokens attend to most keys: start with them, so that threads finish together.
         let (sequence, rows, head) = &tasks[tasks.len() - 1 - task];
-        attend_task(isa, heads, window, q, pages, sequence, rows.clone(), *head, &out);
+        match pages {
+            Pages::Bf16(pages) if in_tiles => {
+                let source = Source { pages, shape: heads.page(), list: sequence.pages, head: *head };
+                attend_in_tiles(isa, heads, window, q, source, sequence, rows.clone(), &out);
+            }
+            _ => attend_task(isa, heads, window, q, pages, sequence, rows.clone(), *head, &out),
+        }
     });
 }
 
@@ -181,8 +198,7 @@ fn attend_task(
         rows.clear(dim);
         [&mut *keys, values].into_iter().for_each(|wide| wide.resize(shape.tile_len(), 0.0));
         for token in tokens.clone() {
-            let end = sequence.past + token - sequence.rows.start + 1;
-            let visible = window.map_or(0, |window| end.saturating_sub(window))..end;
+            let visible = sequence.visible(window, token);
             for query_head in head * group..(head + 1) * group {
                 rows.push(&q[token * heads.query_width() + query_head * dim..][..dim], visible.clone());
             }
@@ -229,6 +245,34 @@ fn attend_task(
                 // SAFETY: a (token, head) pair belongs to one task.
                 rows.finish(i * group + j, unsafe { out.part(start, dim) });
             }
+        }
+    });
+}
+
+#[allow(clippy::too_many_arguments)]
+fn attend_in_tiles(
+    isa: Isa,
+    heads: Heads,
+    window: Option<usize>,
+    q: &[f32],
+    source: Source<'_>,
+    sequence: &PagedSequence<'_>,
+    tokens: Range<usize>,
+    out: &Disjoint<'_, f32>,
+) {
+    thread_local!(static ROWS: RefCell<TiledRows> = RefCell::default());
+    let (group, dim) = (heads.group(), heads.dim);
+    let starts = |token: usize| (0..group).map(move |j| token * heads.query_width() + (source.head * group + j) * dim);
+    ROWS.with_borrow_mut(|rows| {
+        rows.begin(dim, tokens.len() * group);
+        for token in tokens.clone() {
+            let visible = sequence.visible(window, token);
+            starts(token).for_each(|start| rows.push(isa, &q[start..][..dim], visible.clone()));
+        }
+        in_tiles::attend(isa, rows, source);
+        for (row, start) in tokens.flat_map(starts).enumerate() {
+            // SAFETY: a (token, head) pair belongs to one task.
+            unsafe { out.part(start, dim) }.copy_from_slice(rows.result(row));
         }
     });
 }

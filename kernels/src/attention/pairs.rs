@@ -1,8 +1,9 @@
-//! Keys and values in bf16, multiplied two at a time.
+//! Keys and values in bf16, multiplied two at a time: on all processors but those with AMX, and there for heads whose dimensions are no
+//! multiple of 32 (see `in_tiles`).
 //!
 //! A head's keys of a page are `[D/2, 32, 2]` and its values `[16, D, 2]`, so that a lane holds two neighbours of the sum: two
 //! dimensions of a key, or two keys' values of a dimension. Queries and weights are rounded to bf16 likewise, and added as
-//! [`PairSums`] does, so all ISAs give the same bits. AVX512-BF16 takes subnormal numbers for 0, so inputs are kept without them; sums
+//! [`PairSums`] does, so these ISAs give the same bits. AVX512-BF16 takes subnormal numbers for 0, so inputs are kept without them; sums
 //! below 2^-126 may differ.
 
 use half::bf16;

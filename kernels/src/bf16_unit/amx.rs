@@ -8,7 +8,7 @@ use std::arch::asm;
 use std::arch::x86_64::__cpuid_count;
 use std::sync::OnceLock;
 
-use super::{Bf16Unit, Left, ROWS, Right, Sums};
+use super::{Bf16Unit, Left, ROWS, Strided, Sums};
 
 /// The tile configuration as `ldtilecfg` reads it.
 #[repr(C, align(64))]
@@ -76,12 +76,12 @@ fn may_use() -> bool {
     false
 }
 
-/// Loads operands into the named tiles and multiplies them; lines are adjacent.
+/// Loads operands into the named tiles and multiplies them; lines of left operands are adjacent.
 macro_rules! step {
     ([$($instruction:literal),*], $($name:ident = $operand:expr),*) => {
         // SAFETY: the operands have as many lines as the configuration says.
         unsafe {
-            asm!($($instruction),*, $($name = in(reg) $operand.as_ptr(),)* line = in(reg) 64usize, options(nostack, readonly, preserves_flags))
+            asm!($($instruction),*, $($name = in(reg) $operand,)* line = in(reg) 64usize, options(nostack, readonly, preserves_flags))
         }
     };
 }
@@ -110,54 +110,60 @@ impl Bf16Unit for Amx {
     }
 
     #[inline(always)]
-    fn add(&mut self, [a0, a1]: [Option<&Left>; 2], [b0, b1]: [Option<&Right>; 2]) {
+    fn add(&mut self, [a0, a1]: [Option<&Left>; 2], [b0, b1]: [Option<Strided<'_>>; 2]) {
         let (a0, b0) = (a0.expect("a first tile"), b0.expect("a first panel"));
         assert!(a0.len() == self.rows && a1.is_none_or(|a1| a1.len() == self.rows), "tiles of {} rows", self.rows);
         match (a1, b1) {
             (None, None) => step!(
-                ["tileloadd tmm4, [{a0} + {line}]", "tileloadd tmm6, [{b0} + {line}]", "tdpbf16ps tmm0, tmm4, tmm6"],
-                a0 = a0,
-                b0 = b0
+                ["tileloadd tmm4, [{a0} + {line}]", "tileloadd tmm6, [{b0} + {line0}]", "tdpbf16ps tmm0, tmm4, tmm6"],
+                a0 = a0.as_ptr(),
+                b0 = b0.as_ptr(),
+                line0 = b0.line_bytes()
             ),
             (None, Some(b1)) => step!(
                 [
                     "tileloadd tmm4, [{a0} + {line}]",
-                    "tileloadd tmm6, [{b0} + {line}]",
+                    "tileloadd tmm6, [{b0} + {line0}]",
                     "tdpbf16ps tmm0, tmm4, tmm6",
-                    "tileloadd tmm7, [{b1} + {line}]",
+                    "tileloadd tmm7, [{b1} + {line1}]",
                     "tdpbf16ps tmm1, tmm4, tmm7"
                 ],
-                a0 = a0,
-                b0 = b0,
-                b1 = b1
+                a0 = a0.as_ptr(),
+                b0 = b0.as_ptr(),
+                line0 = b0.line_bytes(),
+                b1 = b1.as_ptr(),
+                line1 = b1.line_bytes()
             ),
             (Some(a1), None) => step!(
                 [
                     "tileloadd tmm4, [{a0} + {line}]",
-                    "tileloadd tmm6, [{b0} + {line}]",
+                    "tileloadd tmm6, [{b0} + {line0}]",
                     "tdpbf16ps tmm0, tmm4, tmm6",
                     "tileloadd tmm5, [{a1} + {line}]",
                     "tdpbf16ps tmm2, tmm5, tmm6"
                 ],
-                a0 = a0,
-                a1 = a1,
-                b0 = b0
+                a0 = a0.as_ptr(),
+                a1 = a1.as_ptr(),
+                b0 = b0.as_ptr(),
+                line0 = b0.line_bytes()
             ),
             (Some(a1), Some(b1)) => step!(
                 [
                     "tileloadd tmm4, [{a0} + {line}]",
-                    "tileloadd tmm6, [{b0} + {line}]",
+                    "tileloadd tmm6, [{b0} + {line0}]",
                     "tdpbf16ps tmm0, tmm4, tmm6",
-                    "tileloadd tmm7, [{b1} + {line}]",
+                    "tileloadd tmm7, [{b1} + {line1}]",
                     "tdpbf16ps tmm1, tmm4, tmm7",
                     "tileloadd tmm5, [{a1} + {line}]",
                     "tdpbf16ps tmm2, tmm5, tmm6",
                     "tdpbf16ps tmm3, tmm5, tmm7"
                 ],
-                a0 = a0,
-                a1 = a1,
-                b0 = b0,
-                b1 = b1
+                a0 = a0.as_ptr(),
+                a1 = a1.as_ptr(),
+                b0 = b0.as_ptr(),
+                line0 = b0.line_bytes(),
+                b1 = b1.as_ptr(),
+                line1 = b1.line_bytes()
             ),
         }
     }

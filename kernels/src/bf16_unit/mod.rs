@@ -18,7 +18,7 @@ pub(crate) use amx::Amx;
 pub(crate) use plain::Plain;
 #[cfg(any(test, target_arch = "x86_64"))]
 pub(crate) use tile::Left;
-pub(crate) use tile::{Bf16Unit, Line, ROWS, Right, STEP, Sums};
+pub(crate) use tile::{Bf16Unit, Line, ROWS, Right, STEP, Strided, Sums};
 
 /// Whether the processor has the unit and it gives the bits of the contract, on one example.
 #[cfg(target_arch = "x86_64")]
@@ -45,7 +45,7 @@ fn example<U: Bf16Unit>() -> [u32; ROWS * 16] {
     for step in 0..2 {
         let left: [Line; ROWS] = std::array::from_fn(|i| line(32 * step + i));
         let right: Right = std::array::from_fn(|i| line(32 * step + 16 + i));
-        unit.add([Some(&left), None], [Some(&right), None]);
+        unit.add([Some(&left), None], [Some((&right).into()), None]);
     }
     let mut sums = Sums::ZERO;
     unit.store(0, 0, &mut sums);
@@ -75,10 +75,14 @@ mod tests {
         for step in 0..5 {
             let left: [[Line; ROWS]; 2] = [lines(step, smallest), lines(step + 10, smallest)];
             let right: [Right; 2] = [lines(step + 20, smallest), lines(step + 30, smallest)];
-            unit.add([Some(&left[0][..rows]), Some(&left[1][..rows])], [Some(&right[0]), Some(&right[1])]);
-            unit.add([Some(&left[1][..rows]), None], [Some(&right[0]), None]);
-            unit.add([Some(&left[0][..rows]), None], [Some(&right[1]), Some(&right[0])]);
-            unit.add([Some(&left[0][..rows]), Some(&left[1][..rows])], [Some(&right[1]), None]);
+            let [a, b] = left.each_ref().map(|left| Some(&left[..rows]));
+            let [x, y] = right.each_ref().map(|right| Some(Strided::from(right)));
+            unit.add([a, b], [x, y]);
+            unit.add([b, None], [x, None]);
+            unit.add([a, None], [y, x]);
+            unit.add([a, b], [y, None]);
+            let numbers: Vec<u16> = right.as_flattened().iter().flat_map(|line| line.0).collect();
+            unit.add([b, a], [Some(Strided::new(&numbers[1..], 62)), Some(Strided::new(&numbers, 39))]);
         }
         let mut bits = Vec::new();
         for (i, j) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
@@ -101,8 +105,8 @@ mod tests {
         (right[0], right[15]) = (one(&[(0, 5.0), (1, 7.0), (3, 1.0)]), one(&[(1, 4.0)]));
         let mut unit = Plain::new(1);
         unit.clear();
-        unit.add([Some(&left), None], [Some(&right), None]);
-        unit.add([Some(&left), None], [Some(&right), None]);
+        unit.add([Some(&left), None], [Some((&right).into()), None]);
+        unit.add([Some(&left), None], [Some((&right).into()), None]);
         let mut sums = Sums::ZERO;
         unit.store(0, 0, &mut sums);
         assert_eq!(sums.0[0][..3], [2.0 * (10.0 + 21.0 - 4.0), 2.0 * 3.0, 0.0]);

@@ -1,6 +1,6 @@
 //! The contract in plain Rust.
 
-use super::{Bf16Unit, Left, Right, Sums};
+use super::{Bf16Unit, Left, STEP, Strided, Sums};
 
 pub(crate) struct Plain {
     sums: [[Sums; 2]; 2],
@@ -15,7 +15,7 @@ impl Bf16Unit for Plain {
         self.sums = [[Sums::ZERO; 2]; 2];
     }
 
-    fn add(&mut self, left: [Option<&Left>; 2], right: [Option<&Right>; 2]) {
+    fn add(&mut self, left: [Option<&Left>; 2], right: [Option<Strided<'_>>; 2]) {
         for (left, sums) in left.into_iter().zip(&mut self.sums) {
             for (right, sums) in right.into_iter().zip(sums) {
                 if let (Some(left), Some(right)) = (left, right) {
@@ -30,13 +30,14 @@ impl Bf16Unit for Plain {
     }
 }
 
-fn add(left: &Left, right: &Right, sums: &mut Sums) {
+fn add(left: &Left, right: Strided<'_>, sums: &mut Sums) {
     for (row, sums) in left.iter().zip(&mut sums.0) {
         for (n, sum) in sums.iter_mut().enumerate() {
             let mut chains = [0f32; 2];
-            for (p, outputs) in right.iter().enumerate() {
+            for p in 0..STEP / 2 {
+                let outputs = right.line(p);
                 for (c, chain) in chains.iter_mut().enumerate() {
-                    *chain = normal(value(row.0[2 * p + c]).mul_add(value(outputs.0[2 * n + c]), *chain));
+                    *chain = normal(value(row.0[2 * p + c]).mul_add(value(outputs[2 * n + c]), *chain));
                 }
             }
             *sum = normal(normal(chains[0] + chains[1]) + *sum);

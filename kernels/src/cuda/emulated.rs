@@ -13,7 +13,7 @@ use half::{bf16, f16};
 use super::blocks::Layout;
 use super::launch::{self, After, Angles, Argument, Blocks, Launch, Parts, Typed};
 use super::plan::{Cut, Plan, strips};
-use crate::attention::{Heads, KEYS, PagedSequence, Pages, PagesMut, paged, ragged};
+use crate::attention::{Heads, KEYS, PagedSequence, Pages, PagesMut, Precision, paged, ragged};
 use crate::cpu::Isa;
 use crate::embedding::{self, Pool};
 use crate::matmul::Format;
@@ -406,7 +406,7 @@ fn ragged_attention_is_that_of_the_reference() {
         let rows = sequences.last().unwrap().end;
         let qkv = noises(dim, rows * 3 * heads.query_width());
         let mut want = nans(rows * heads.query_width());
-        ragged(Isa::Scalar, heads, &qkv, &sequences, &mut want);
+        ragged(Isa::Scalar, heads, Precision::Float, &qkv, &sequences, &mut want);
         let strips = strips(&sequences);
         let (out, halves) = (nans(want.len()), poisoned(bf16::NAN, want.len()));
         for out in [floats(&out), Typed { at: at(&halves), dtype: DType::BF16 }] {

@@ -10,7 +10,7 @@ use std::ops::Range;
 use super::bf16_pairs;
 use super::output::Columns;
 use super::{Format, PANEL};
-use crate::bf16_unit::{self, Bf16Unit, Line, ROWS, Right, STEP, Sums};
+use crate::bf16_unit::{self, Bf16Unit, Line, ROWS, Right, STEP, Strided, Sums};
 use crate::cpu::Isa;
 use crate::per_isa::per_isa;
 use crate::pool::{Disjoint, parallel_for};
@@ -189,8 +189,8 @@ fn left(rows: &Rounded, [a, b]: [Option<usize>; 2], step: usize) -> [Option<&[Li
 }
 
 #[inline(always)]
-fn operands(right: &Pair, two: bool) -> [Option<&Right>; 2] {
-    [Some(&right[0]), two.then_some(&right[1])]
+fn operands(right: &Pair, two: bool) -> [Option<Strided<'_>>; 2] {
+    [Some((&right[0]).into()), two.then(|| (&right[1]).into())]
 }
 
 /// Multiplies the first tiles of a pass and leaves the interleaved panels in `right`, as many steps as it holds.

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::storage::{floats, pages, stays};
-use crate::attention::{self, Heads, PagedSequence, PagesMut, Placed, Texts};
+use crate::attention::{self, Heads, PagedSequence, PagesMut, Placed, Precision, Texts};
 use crate::cpu::active_isa;
 #[cfg(feature = "cuda")]
 use crate::cuda::tensors as cuda;
@@ -116,18 +116,20 @@ impl CustomOp2 for PagedAttention<'_> {
     }
 }
 
-/// Attention of an encoder within each of `texts`, ranges of rows of `qkv: [N, 3·A·D]`; gives `[N, A·D]`.
-pub fn ragged_attention(qkv: &Tensor, heads: Heads, texts: &Texts, to: DType) -> Result<Tensor> {
+/// Attention of an encoder within each of `texts`, ranges of rows of `qkv: [N, 3·A·D]`; gives `[N, A·D]`. A GPU has a precision of
+/// its own.
+pub fn ragged_attention(qkv: &Tensor, heads: Heads, precision: Precision, texts: &Texts, to: DType) -> Result<Tensor> {
     #[cfg(feature = "cuda")]
     if qkv.device().is_cuda() {
         return cuda::ragged_attention(qkv, texts.strips(qkv.device())?, heads, to);
     }
     stays(to)?;
-    qkv.apply_op1_no_bwd(&RaggedAttention { heads, sequences: texts.ranges() })
+    qkv.apply_op1_no_bwd(&RaggedAttention { heads, precision, sequences: texts.ranges() })
 }
 
 struct RaggedAttention<'a> {
     heads: Heads,
+    precision: Precision,
     sequences: &'a [Range<usize>],
 }
 
@@ -139,7 +141,7 @@ impl CustomOp1 for RaggedAttention<'_> {
     fn cpu_fwd(&self, qkv: &CpuStorage, layout: &Layout) -> Result<(CpuStorage, Shape)> {
         let qkv = floats(qkv, layout)?;
         let mut out = vec![0f32; qkv.len() / 3];
-        attention::ragged(active_isa(), self.heads, qkv, self.sequences, &mut out);
+        attention::ragged(active_isa(), self.heads, self.precision, qkv, self.sequences, &mut out);
         let shape = Shape::from((out.len() / self.heads.query_width(), self.heads.query_width()));
         Ok((CpuStorage::F32(out), shape))
     }

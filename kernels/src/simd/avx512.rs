@@ -9,7 +9,7 @@ use std::arch::x86_64::*;
 
 use half::f16;
 
-use super::SimdF32x16;
+use super::{InBf16, SimdF32x16};
 use crate::cpu::Isa;
 
 /// One 512-bit register.
@@ -236,6 +236,16 @@ impl SimdF32x16 for Avx512 {
             let order = _mm512_loadu_si512(order.as_ptr().cast());
             let x = _mm512_permutexvar_epi16(order, _mm512_loadu_si512(x.as_ptr().cast()));
             _mm512_storeu_si512(out.as_mut_ptr().cast(), x);
+        }
+    }
+}
+
+impl InBf16 for Avx512 {
+    #[inline(always)]
+    fn store_bf16s(low: Self, high: Self, out: &mut [u16; 32]) {
+        unsafe {
+            let rounded = std::mem::transmute::<__m512bh, __m512i>(_mm512_cvtne2ps_pbh(high.0, low.0));
+            _mm512_storeu_si512(out.as_mut_ptr().cast(), rounded);
         }
     }
 }

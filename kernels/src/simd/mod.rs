@@ -22,7 +22,7 @@ pub(crate) use avx512::Avx512;
 pub(crate) use neon::Neon;
 #[cfg(target_arch = "x86_64")]
 pub(crate) use pairs::Bf16Dots;
-pub(crate) use pairs::{PairSums, Widened};
+pub(crate) use pairs::{InBf16, PairSums, Widened};
 pub(crate) use plain::Plain;
 
 use crate::cpu::Isa;
@@ -218,6 +218,19 @@ pub(crate) fn exp<L: SimdF32x16>(x: L) -> L {
     e.scale(n).zero_below(x, c::LOWEST)
 }
 
+/// [`crate::math::exp2`] of every lane, with its bits.
+#[inline(always)]
+pub(crate) fn exp2<L: SimdF32x16>(x: L) -> L {
+    use crate::math::exp2_constants as c;
+    let n = x.round();
+    let r = x.sub(n);
+    let mut p = L::splat(c::POLYNOMIAL[0]);
+    for term in &c::POLYNOMIAL[1..] {
+        p = p.mul_add(r, L::splat(*term));
+    }
+    p.mul_add(r, L::splat(1.0)).scale(n).zero_below(x, c::LOWEST)
+}
+
 /// [`crate::math::silu`] of every lane, with its bits.
 #[inline(always)]
 pub(crate) fn silu<L: SimdF32x16>(x: L) -> L {
@@ -251,27 +264,28 @@ mod tests {
     use crate::per_isa::per_isa;
 
     per_isa! {
-        fn all_of(isa, x: &[f32; 16], out: &mut [[f32; 16]; 3]) = all_of_lanes::<L>;
+        fn all_of(isa, x: &[f32; 16], out: &mut [[f32; 16]; 4]) = all_of_lanes::<L>;
     }
 
     #[inline(always)]
-    fn all_of_lanes<L: SimdF32x16>(x: &[f32; 16], out: &mut [[f32; 16]; 3]) {
+    fn all_of_lanes<L: SimdF32x16>(x: &[f32; 16], out: &mut [[f32; 16]; 4]) {
         exp(L::load(x)).store(&mut out[0]);
         silu(L::load(x)).store(&mut out[1]);
         gelu(L::load(x)).store(&mut out[2]);
+        exp2(L::load(x).abs().mul(L::splat(-1.0))).store(&mut out[3]);
     }
 
     #[test]
     fn functions_have_the_same_bits_in_every_body() {
         use crate::math;
-        let names = ["exp", "silu", "gelu"];
-        let of = |x| [math::exp(x), math::silu(x), math::gelu(x)];
+        let names = ["exp", "silu", "gelu", "exp2 of what is below 0"];
+        let of = |x| [math::exp(x), math::silu(x), math::gelu(x), math::exp2(-x.abs())];
         let ordinary = (-7000i32..=7000).map(|i| std::array::from_fn(|lane| (i * 16 + lane as i32) as f32 * 0.000_9));
         let mut special = [0.0, -0.0, 1e-40, -1e-40, f32::MIN_POSITIVE, 1e30, -1e30, f32::INFINITY].repeat(2);
         special[15] = f32::NEG_INFINITY;
         let special: [f32; 16] = special.try_into().unwrap();
         for isa in Isa::available() {
-            let mut out = [[0f32; 16]; 3];
+            let mut out = [[0f32; 16]; 4];
             all_of(isa, &[f32::NAN; 16], &mut out);
             assert!(out.as_flattened().iter().all(|x| x.is_nan()), "{isa} loses NaN");
             for x in ordinary.clone().chain([special]) {

@@ -28,6 +28,22 @@ pub(crate) trait PairSums: Copy {
     fn add(self, x: Self::Pairs, by: u32) -> Self;
 }
 
+/// Rounding to bf16 by one instruction, if it is compiled for AVX512-BF16.
+pub(crate) trait InBf16: SimdF32x16 {
+    /// [`crate::attention::in_bf16`] of sixteen numbers without negative zeros, then of sixteen more.
+    fn store_bf16s(low: Self, high: Self, out: &mut [u16; 2 * LANES]);
+}
+
+impl InBf16 for super::Plain {
+    #[inline(always)]
+    fn store_bf16s(low: Self, high: Self, out: &mut [u16; 2 * LANES]) {
+        let mut floats = [[0f32; LANES]; 2];
+        low.store(&mut floats[0]);
+        high.store(&mut floats[1]);
+        out.iter_mut().zip(floats.as_flattened()).for_each(|(out, x)| *out = crate::attention::in_bf16(*x).to_bits());
+    }
+}
+
 /// By fused multiply-adds.
 #[derive(Clone, Copy)]
 pub(crate) struct Widened<L>(L);
