@@ -36,8 +36,6 @@ pub struct ModelState {
     pub used_pages: usize,
     /// Unreferenced pages that still cache prefixes.
     pub cached_pages: usize,
-    /// Pinned pages; they count as used.
-    pub pinned_pages: usize,
     /// Calls that are being answered.
     pub running: usize,
     /// Calls that wait for their turn.

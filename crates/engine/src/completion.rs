@@ -54,6 +54,11 @@ impl Closer {
 
     /// Consumes bytes of a reply; false if the grammar does not allow them.
     pub fn read(&self, progress: &mut ParseState, bytes: &[u8]) -> bool {
+        self.read_allowed(progress, bytes) == bytes.len()
+    }
+
+    /// Consumes bytes of a reply up to the first that the grammar does not allow; returns how many it allows.
+    fn read_allowed(&self, progress: &mut ParseState, bytes: &[u8]) -> usize {
         progress.read(bytes, &self.rules, &mut self.lexemes())
     }
 

@@ -95,7 +95,7 @@ impl Engine {
         &self.shared.snapshots
     }
 
-    /// A unique id for a sequence or pin.
+    /// A unique id for a sequence.
     pub(crate) fn next_id(&self) -> u64 {
         self.shared.ids.fetch_add(1, Ordering::Relaxed)
     }

@@ -63,4 +63,3 @@ pub use adapters::{Adapters, NamedAdapter};
 pub use capacity::{CapacityError, MIN_KV_TOKENS, RESERVED_BYTES};
 pub use config::{Config, Models, StartError};
 pub use engine::Engine;
-pub use prefixes::Pin;

@@ -5,7 +5,7 @@ use models::Tokenizer;
 
 /// The distribution of one row of logits, before any mask.
 pub(crate) struct Row {
-    /// Logarithm of the sum of the exponentials.
+    /// As [`log_sum`].
     log_sum: f64,
     top: Vec<(u32, f32)>,
 }
@@ -14,17 +14,8 @@ impl Row {
     /// Reads the logits of `vocabulary` tokens and keeps the `top` most likely; ties in the order of ids.
     pub fn read(logits: &[f32], vocabulary: usize, top: usize) -> Row {
         let logits = &logits[..vocabulary.min(logits.len())];
-        let highest = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-        let sum: f64 = logits.iter().map(|logit| f64::from(logit - highest).exp()).sum();
-        let mut ranked: Vec<(u32, f32)> = (0..).zip(logits.iter().copied()).collect();
-        let top = top.min(ranked.len());
-        let order = |a: &(u32, f32), b: &(u32, f32)| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0));
-        if top > 0 && top < ranked.len() {
-            ranked.select_nth_unstable_by(top, order);
-        }
-        ranked.truncate(top);
-        ranked.sort_unstable_by(order);
-        Row { log_sum: f64::from(highest) + sum.ln(), top: ranked }
+        let top = if top == 0 { Vec::new() } else { most_likely(logits, top) };
+        Row { log_sum: log_sum(logits), top }
     }
 
     /// The log-probabilities at a token of the reply with this logit.
@@ -37,6 +28,25 @@ impl Row {
     fn logprob(&self, logit: f32) -> f32 {
         (f64::from(logit) - self.log_sum) as f32
     }
+}
+
+/// The `top` tokens with the highest logits, at least one.
+fn most_likely(logits: &[f32], top: usize) -> Vec<(u32, f32)> {
+    let mut ranked: Vec<(u32, f32)> = (0..).zip(logits.iter().copied()).collect();
+    let order = |a: &(u32, f32), b: &(u32, f32)| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0));
+    if top < ranked.len() {
+        ranked.select_nth_unstable_by(top, order);
+        ranked.truncate(top);
+    }
+    ranked.sort_unstable_by(order);
+    ranked
+}
+
+/// Logarithm of the sum of the exponentials of all logits.
+pub(crate) fn log_sum(logits: &[f32]) -> f64 {
+    let highest = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let sum: f64 = logits.iter().map(|logit| f64::from(logit - highest).exp()).sum();
+    f64::from(highest) + sum.ln()
 }
 
 #[cfg(test)]

@@ -1,9 +1,7 @@
 //! Messages to the engine's thread.
 
-use std::time::Instant;
-
 use calls::WorkflowId;
-use scheduler::{Namespace, PinId, SequenceId};
+use scheduler::{Namespace, SequenceId};
 use tokio::sync::oneshot;
 
 use crate::embedding::EmbeddingJob;
@@ -22,17 +20,6 @@ pub(crate) enum Message {
     Cancel { model: usize, id: SequenceId },
     /// A workflow has issued its last call.
     CloseWorkflow(WorkflowId),
-    /// Pin the cached part of a prefix in a namespace; the reply is its number of tokens.
-    Pin {
-        model: usize,
-        id: PinId,
-        namespace: Namespace,
-        prefix: Vec<u32>,
-        until: Instant,
-        reply: oneshot::Sender<usize>,
-    },
-    /// Release a pinned prefix.
-    Unpin { model: usize, id: PinId },
     /// List the pages of the prefixes that the prompts of a workflow begin with, and copy some of them, from this place of the list on;
     /// none if no page is new.
     CopyPages {

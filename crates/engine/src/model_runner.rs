@@ -10,9 +10,7 @@ use std::time::Instant;
 
 use calls::{CallError, Finish, ModelState, Priority, Usage};
 use models::{DecoderNetwork, KvCache, PAGE_TOKENS};
-use scheduler::{
-    Namespace, PageCopy, PinId, Refusal, Request, Scheduler, SequenceId, Step, TenantId, Work, WorkflowId,
-};
+use scheduler::{Namespace, PageCopy, Refusal, Request, Scheduler, SequenceId, Step, TenantId, Work, WorkflowId};
 
 use crate::catch_panic::catch_panic;
 use crate::format_threads::{Advanced, FormatJob};
@@ -42,8 +40,6 @@ pub(crate) struct ModelRunner {
     vocabulary: Arc<Vocabulary>,
     limits: StepLimits,
     budget: StepBudget,
-    /// Expiry times of pins.
-    pins: HashMap<PinId, Instant>,
     counts: Counts,
     published: Arc<PublishedState>,
 }
@@ -97,7 +93,6 @@ impl ModelRunner {
             vocabulary: Arc::new(vocabulary),
             limits,
             budget: StepBudget::default(),
-            pins: HashMap::new(),
             counts: Counts::default(),
             published,
         }
@@ -113,7 +108,6 @@ impl ModelRunner {
             total_pages: free + cached_pages + used_pages,
             used_pages,
             cached_pages,
-            pinned_pages: self.scheduler.pinned_pages(),
             running,
             waiting,
             steps,
@@ -201,24 +195,6 @@ impl ModelRunner {
     /// A workflow has issued its last call.
     pub fn close_workflow(&mut self, workflow: calls::WorkflowId) {
         self.scheduler.close_workflow(WorkflowId(workflow.0));
-    }
-
-    /// Pins the cached part of a prefix in a namespace until a time; returns its number of tokens.
-    pub fn pin(&mut self, id: PinId, namespace: Namespace, prefix: &[u32], until: Instant) -> usize {
-        self.pins.insert(id, until);
-        self.scheduler.pin(id, namespace, prefix)
-    }
-
-    /// Releases a pinned prefix.
-    pub fn unpin(&mut self, id: PinId) {
-        self.pins.remove(&id);
-        self.scheduler.unpin(id);
-    }
-
-    /// Releases the pins that have expired.
-    pub fn end_pins(&mut self, now: Instant) {
-        let over: Vec<PinId> = self.pins.iter().filter(|(_, until)| **until <= now).map(|(id, _)| *id).collect();
-        over.into_iter().for_each(|id| self.unpin(id));
     }
 
     /// One step: schedule, run, sample. The step is short while replies of any model are streamed (`streams`). False if

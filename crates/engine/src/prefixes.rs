@@ -1,11 +1,10 @@
-//! Cached prefixes as callers control them: pin, save, restore.
+//! Cached prefixes as callers control them: save, restore.
 
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
-use calls::{BoxFuture, Call, CallError, Kept, Prefixes, TenantId, WorkflowId};
+use calls::{BoxFuture, Kept, Prefixes, TenantId, WorkflowId};
 use models::ModelError;
-use scheduler::{Namespace, PAGE_TOKENS, PinId};
+use scheduler::{Namespace, PAGE_TOKENS};
 use tokio::sync::oneshot;
 
 use crate::catch_panic::with_causes;
@@ -16,27 +15,6 @@ use crate::namespace::namespace;
 use crate::snapshot::{CopiedPages, SnapshotError, Writing};
 
 impl Engine {
-    /// Pins the cached part of a call's prompt up to its first volatile segment, until the pin is dropped or expires.
-    /// At most half of all pages can be pinned. A pin serves calls of the same tenant only.
-    ///
-    /// # Errors
-    /// As [`Engine::prompt_ids`]; [`CallError::Closed`].
-    pub async fn pin(&self, call: &Call, lifetime: Duration) -> Result<Pin, CallError> {
-        let (model, frontend) = self.frontend(call.agent)?;
-        let rendered = frontend.prompt(call)?;
-        let prefix = rendered.tokens[..rendered.segments.stable_tokens()].to_vec();
-        let id = PinId(self.next_id());
-        let (reply, receiver) = oneshot::channel();
-        let until = Instant::now() + lifetime;
-        let adapter = frontend.adapter(&call.adapter, self.adapter_of_agent(call.agent))?;
-        let namespace = namespace(call.tenant, frontend.digest_of(adapter));
-        self.post(Message::Pin { model, id, namespace, prefix, until, reply }).ok_or(CallError::Closed)?;
-        // Dropping the future releases the pin.
-        let mut pin = Pin { tokens: 0, model, id, engine: self.clone() };
-        pin.tokens = receiver.await.map_err(|_| CallError::Closed)?;
-        Ok(pin)
-    }
-
     async fn keep(&self, tenant: TenantId, workflow: WorkflowId, folder: &Path) -> Kept {
         let mut kept = Kept::default();
         for (model, frontend) in self.frontends().iter().enumerate() {
@@ -148,20 +126,5 @@ fn note(kept: &mut Kept, outcome: Result<usize, SnapshotError>) {
     match outcome {
         Ok(tokens) => kept.tokens += tokens,
         Err(error) => kept.refused.push(with_causes(&error)),
-    }
-}
-
-/// A pinned prefix; dropping it releases the pin.
-pub struct Pin {
-    /// Pinned tokens: whole cached pages.
-    pub tokens: usize,
-    model: usize,
-    id: PinId,
-    engine: Engine,
-}
-
-impl Drop for Pin {
-    fn drop(&mut self) {
-        self.engine.post(Message::Unpin { model: self.model, id: self.id });
     }
 }

@@ -6,6 +6,7 @@ use scheduler::Namespace;
 use tokio::sync::oneshot;
 
 use crate::logits::{Logits, Purpose, Wanted};
+use crate::logprob::log_sum;
 
 /// A submitted scoring job.
 pub(crate) struct ScoreJob {
@@ -85,9 +86,7 @@ impl Scoring {
 
 /// The log-softmax of these tokens, normalised over the whole vocabulary.
 fn log_probabilities(logits: &[f32], tokens: &[u32]) -> Vec<f64> {
-    let highest = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    let sum: f64 = logits.iter().map(|logit| f64::from(logit - highest).exp()).sum();
-    let log_sum = f64::from(highest) + sum.ln();
+    let log_sum = log_sum(logits);
     let of = |token: &u32| logits.get(*token as usize).map_or(f64::NEG_INFINITY, |logit| f64::from(*logit) - log_sum);
     tokens.iter().map(of).collect()
 }

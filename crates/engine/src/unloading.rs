@@ -26,7 +26,7 @@ impl Engine {
     }
 
     /// Drops the weights and the KV cache of a language model; false if calls of it run, and nothing is done. Until it is
-    /// loaded again its calls are refused with [`CallError::NoModel`], and its cached and pinned prefixes are lost. Blocks
+    /// loaded again its calls are refused with [`CallError::NoModel`], and its cached prefixes are lost. Blocks
     /// until the memory is free.
     ///
     /// # Errors

@@ -44,8 +44,6 @@ impl Worker {
                     Err(TryRecvError::Disconnected) => return,
                 }
             }
-            let now = Instant::now();
-            self.models.iter_mut().flatten().for_each(|model| model.end_pins(now));
             let (started, writing) = (Instant::now(), !self.models.iter().flatten().all(ModelRunner::is_idle));
             let streams = self.models.iter().flatten().any(ModelRunner::is_streaming);
             let worked = self.step(streams);
@@ -63,7 +61,7 @@ impl Worker {
             let now = Instant::now();
             self.models.iter().flatten().for_each(|model| model.publish(now));
             if writing && !continues && self.embedder.as_ref().is_none_or(EmbeddingQueue::is_idle) {
-                // All replies are on threads for output formats, or KV pages are short, and callers that hold pinned or cached ones may
+                // All replies are on threads for output formats, or KV pages are short, and callers that use cached ones may
                 // submit follow-up calls.
                 let back = self.format_threads.within(A_MOMENT);
                 back.into_iter().for_each(|back| self.take_back(back));
@@ -113,15 +111,6 @@ impl Worker {
             }
             Message::CloseWorkflow(workflow) => {
                 self.models.iter_mut().flatten().for_each(|model| model.close_workflow(workflow));
-            }
-            Message::Pin { model, id, namespace, prefix, until, reply } => {
-                let model = self.models[model].as_mut();
-                let _ = reply.send(model.map_or(0, |model| model.pin(id, namespace, &prefix, until)));
-            }
-            Message::Unpin { model, id } => {
-                if let Some(model) = &mut self.models[model] {
-                    model.unpin(id);
-                }
             }
             // An unloaded model has no prefixes to save, and no pages for saved ones.
             Message::CopyPages { model, namespace, workflow, from, reply } => {

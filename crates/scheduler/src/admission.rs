@@ -2,15 +2,17 @@
 //!
 //! A request is admitted when all pages that it may need are free or idle. If pages are short, workflows that are
 //! under way come first: were another begun in between, each would push out the pages that the others ask for next. Where
-//! nothing runs, a few steps are left empty before another is admitted: a workflow that just got a reply may submit again.
+//! nothing runs, a few steps are left empty before another is admitted: a workflow that just got a reply may submit again. A
+//! request that is more urgent than all workflows under way waits for none of them.
 
 use std::collections::{HashMap, VecDeque};
 
 use crate::PAGE_TOKENS;
 use crate::prefix_tree::Fill;
-use crate::request::{Namespace, QueueKey, Request, TenantId, WorkflowId};
+use crate::request::{QueueKey, Request, TenantId, WorkflowId};
 use crate::scheduler::{ActiveWorkflow, PATIENCE, PageCopy, Scheduler};
 use crate::sequence::{Sequence, Slot, parent_after};
+use crate::waiting::Waiting;
 
 /// Steps without a running request after which a workflow counts as closed.
 const MAX_SILENT_STEPS: u64 = 4 * PATIENCE;
@@ -39,16 +41,17 @@ impl Scheduler {
         while self.running.len() < self.config.max_running {
             let ahead =
                 |tenant| self.counters.ahead(tenant) + uncomputed.get(&tenant).map_or(0, |tokens| *tokens as u64);
-            let Some((turn, request)) = self.waiting.pop(self.clock, ahead) else { break };
-            match self.start(turn, &request, copies) {
+            let Some((turn, mut next)) = self.waiting.pop(self.clock, ahead) else { break };
+            let tenant = next.request.tenant;
+            match self.start(turn, &mut next, copies) {
                 Ok(tokens) => {
-                    self.waiting.serve(request.tenant, tokens, self.clock);
-                    *uncomputed.entry(request.tenant).or_default() += tokens;
+                    self.waiting.serve(tenant, tokens, self.clock);
+                    *uncomputed.entry(tenant).or_default() += tokens;
                 }
-                Err(Obstacle::OtherWorkflows) => passed.push((turn, request)),
+                Err(Obstacle::OtherWorkflows) => passed.push((turn, next)),
                 Err(Obstacle::Pages) => {
                     // No request overtakes: one that needs many pages would starve.
-                    passed.push((turn, request));
+                    passed.push((turn, next));
                     break;
                 }
             }
@@ -59,10 +62,11 @@ impl Scheduler {
 
     /// Gives a request its pages: shared ones as far as the tree knows its prompt, new ones for the rest;
     /// returns how many tokens of the prompt it has to compute.
-    fn start(&mut self, turn: QueueKey, request: &Request, copies: &mut Vec<PageCopy>) -> Result<usize, Obstacle> {
+    fn start(&mut self, turn: QueueKey, next: &mut Waiting, copies: &mut Vec<PageCopy>) -> Result<usize, Obstacle> {
+        let mut slots = self.hold_known_prefix(next);
+        let request = &next.request;
         let (namespace, prompt) = (request.namespace, &request.prompt);
         let most_tokens = prompt.len() + request.max_output_tokens;
-        let mut slots = self.hold_known_prefix(namespace, prompt);
         let known = slots.len();
         if let Err(obstacle) = self.has_room(turn, request, most_tokens.div_ceil(PAGE_TOKENS) - known) {
             self.give_back(request.id, &slots);
@@ -126,15 +130,22 @@ impl Scheduler {
         if under_way || waited_long || needed <= free - self.tree.wanted_idle_pages() {
             return Ok(());
         }
+        if self.workflows.values().all(|workflow| request.priority < workflow.priority) {
+            return Ok(());
+        }
         Err(Obstacle::OtherWorkflows)
     }
 
-    /// The nodes of a namespace that hold the full pages of a prompt, without its last token, held.
-    fn hold_known_prefix(&mut self, namespace: Namespace, prompt: &[u32]) -> Vec<Slot> {
+    /// The nodes of a request's namespace that hold the full pages of its prompt, without its last token, held. While it waits,
+    /// this is repeated in each step, but no page is hashed again.
+    fn hold_known_prefix(&mut self, Waiting { request, hashes }: &mut Waiting) -> Vec<Slot> {
         let mut slots = Vec::new();
-        for tokens in prompt[..prompt.len() - 1].chunks_exact(PAGE_TOKENS) {
-            let known = parent_after(namespace, &slots).and_then(|parent| self.tree.child(parent, tokens));
-            let Some(node) = known else { break };
+        for (index, tokens) in request.prompt[..request.prompt.len() - 1].chunks_exact(PAGE_TOKENS).enumerate() {
+            let Some(parent) = parent_after(request.namespace, &slots) else { break };
+            if index == hashes.len() {
+                hashes.push(self.tree.hash(parent, tokens));
+            }
+            let Some(node) = self.tree.child_of_hash(parent, &hashes[index], tokens) else { break };
             self.tree.hold(node);
             slots.push(Slot::Shared(node));
         }
@@ -145,9 +156,12 @@ impl Scheduler {
     fn want(&mut self, request: &Request, slots: &[Slot], known: usize) {
         let stable = (request.stable_tokens / PAGE_TOKENS).min(slots.len());
         if let Some(workflow) = request.workflow {
-            let under_way = self.workflows.entry(workflow).or_default();
-            under_way.last_heard = self.clock;
+            let (last_heard, priority) = (self.clock, request.priority);
+            let new = ActiveWorkflow { last_heard, computes: false, priority };
+            let under_way = self.workflows.entry(workflow).or_insert(new);
+            under_way.last_heard = last_heard;
             under_way.computes |= known < stable;
+            under_way.priority = under_way.priority.min(priority);
         }
         for slot in &slots[..stable] {
             if let Slot::Shared(node) = slot {

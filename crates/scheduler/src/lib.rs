@@ -15,7 +15,7 @@
 //! * What an abandoned step computed is never read.
 //! * An admitted sequence never runs out of pages: admission counts what it may still need.
 //! * Pages are taken where the next use is farthest: answers and the ends of prompts, then beginnings that no open workflow
-//!   uses, then those that a workflow under way will ask about again; the longest unused first, and never a pinned one.
+//!   uses, then those that a workflow under way will ask about again; the longest unused first.
 //! * Within a priority the tenant is next for which the fewest tokens were computed ([`TokenCounters`]): its prompts in the rows of
 //!   a step, and its requests in admission, there for a turn of at most four requests, unless pages are short.
 //! * At least one token of every prompt is computed, since its logits are needed.
@@ -52,7 +52,6 @@
 mod admission;
 mod order;
 mod page_pool;
-mod pin;
 mod prefix_tree;
 mod request;
 mod saved;
@@ -63,7 +62,7 @@ mod waiting;
 
 pub use page_pool::{PageId, PagePool};
 pub use prefix_tree::PrefixTree;
-pub use request::{Namespace, PinId, Request, SequenceId, TenantId, WorkflowId};
+pub use request::{Namespace, Request, SequenceId, TenantId, WorkflowId};
 pub use saved::SavedPage;
 pub use scheduler::{Config, PROMPT_ROWS, PageCopy, Refusal, Scheduler, Step, Usage, Work};
 pub use token_counters::TokenCounters;

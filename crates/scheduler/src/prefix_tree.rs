@@ -22,7 +22,8 @@ pub(crate) enum Parent {
     Node(NodeId),
 }
 
-type PrefixHash = [u8; 16];
+/// The hash of a page and all before it, the namespace included.
+pub(crate) type PrefixHash = [u8; 16];
 /// Their order does not depend on how many there are: a snapshot lists the pages of a prefix several times.
 type Children = BTreeMap<PrefixHash, NodeId>;
 
@@ -45,7 +46,7 @@ struct Node {
     hash: PrefixHash,
     parent: Parent,
     children: Children,
-    /// Sequences and pins that hold it. A holder of a node also holds its ancestors.
+    /// Sequences that hold it, and the restoring of saved pages. A holder of a node also holds its ancestors.
     holders: usize,
     fill: Fill,
     last_use: u64,
@@ -110,7 +111,12 @@ impl PrefixTree {
 
     /// The child of `parent` that continues with exactly these tokens.
     pub(crate) fn child(&self, parent: Parent, tokens: &[u32]) -> Option<NodeId> {
-        let id = *self.children(parent)?.get(&self.hash(parent, tokens))?;
+        self.child_of_hash(parent, &self.hash(parent, tokens), tokens)
+    }
+
+    /// The same where the hash of the page is known: it depends on the namespace and the tokens only.
+    pub(crate) fn child_of_hash(&self, parent: Parent, hash: &PrefixHash, tokens: &[u32]) -> Option<NodeId> {
+        let id = *self.children(parent)?.get(hash)?;
         (*self.node(id).tokens == *tokens).then_some(id)
     }
 
@@ -187,15 +193,15 @@ impl PrefixTree {
         }
     }
 
-    /// Ends a [`PrefixTree::hold`] by `holder`; descendants must be let go before their ancestors. Returns the page of a
-    /// node that left the tree because it was never filled.
-    pub(crate) fn let_go(&mut self, id: NodeId, holder: SequenceId) -> Option<PageId> {
+    /// Ends a [`PrefixTree::hold`] by a sequence, or by a holder that fills no page (`None`); descendants must be let go before
+    /// their ancestors. Returns the page of a node that left the tree because it was never filled.
+    pub(crate) fn let_go(&mut self, id: NodeId, holder: Option<SequenceId>) -> Option<PageId> {
         self.clock += 1;
         let clock = self.clock;
         self.change(id, |node| {
             node.holders -= 1;
             node.last_use = clock;
-            if matches!(node.fill, Fill::By(filler) | Fill::ThisStep(filler) if filler == holder) {
+            if matches!(node.fill, Fill::By(filler) | Fill::ThisStep(filler) if Some(filler) == holder) {
                 node.fill = Fill::Open;
             }
         });
@@ -237,11 +243,6 @@ impl PrefixTree {
 
     pub(crate) fn tokens(&self, id: NodeId) -> &[u32] {
         &self.node(id).tokens
-    }
-
-    /// True if it has no holder.
-    pub(crate) fn is_idle(&self, id: NodeId) -> bool {
-        self.node(id).holders == 0
     }
 
     pub(crate) fn page(&self, id: NodeId) -> PageId {
@@ -316,7 +317,8 @@ impl PrefixTree {
         }
     }
 
-    fn hash(&self, parent: Parent, tokens: &[u32]) -> PrefixHash {
+    /// The hash of a page that continues `parent`.
+    pub(crate) fn hash(&self, parent: Parent, tokens: &[u32]) -> PrefixHash {
         let mut hasher = blake3::Hasher::new();
         match parent {
             Parent::Root(namespace) => hasher.update(&namespace.0.to_le_bytes()),

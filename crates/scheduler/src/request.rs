@@ -1,4 +1,4 @@
-//! What is asked of a scheduler, and the names by which its callers know sequences, workflows, pins and namespaces.
+//! What is asked of a scheduler, and the names by which its callers know sequences, workflows and namespaces.
 
 use crate::scheduler::PATIENCE;
 
@@ -17,10 +17,6 @@ pub struct Namespace(pub u64);
 /// Names a tenant: within a priority the one for which the fewest tokens were computed is next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, PartialOrd, Ord)]
 pub struct TenantId(pub u64);
-
-/// Names a pin; chosen by its owner.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct PinId(pub u64);
 
 /// What is asked for.
 #[derive(Debug, Clone)]

@@ -2,7 +2,7 @@
 
 use crate::page_pool::PageId;
 use crate::prefix_tree::{Fill, NodeId, Parent};
-use crate::request::{Namespace, SequenceId, WorkflowId};
+use crate::request::{Namespace, WorkflowId};
 use crate::scheduler::Scheduler;
 
 /// One page of a cached prefix.
@@ -13,9 +13,6 @@ pub struct SavedPage {
     /// Its [`PAGE_TOKENS`](crate::PAGE_TOKENS) tokens.
     pub tokens: Vec<u32>,
 }
-
-/// Restored pages were filled by no running sequence.
-const RESTORER: SequenceId = SequenceId(u64::MAX);
 
 impl Scheduler {
     /// Every page of a namespace that the prompts of a workflow under way begin with, and its page id; none if none of
@@ -87,7 +84,7 @@ impl Scheduler {
         }
         // Held until all are in, so that none made room for another; children before their parents.
         nodes.into_iter().flatten().rev().for_each(|node| {
-            self.tree.let_go(node, RESTORER);
+            self.tree.let_go(node, None);
         });
         outcome.map(|()| restored)
     }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use crate::PAGE_TOKENS;
 use crate::page_pool::{PageId, PagePool};
 use crate::prefix_tree::{Fill, NodeId, PrefixTree};
-use crate::request::{PinId, QueueKey, Request, SequenceId, WorkflowId};
+use crate::request::{QueueKey, Request, SequenceId, WorkflowId};
 use crate::sequence::{Sequence, Slot, parent_after};
 use crate::token_counters::TokenCounters;
 use crate::waiting::WaitingQueue;
@@ -82,12 +82,14 @@ pub struct Usage {
 }
 
 /// What is known of a workflow under way.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct ActiveWorkflow {
     /// The last step in which it had a running request.
     pub last_heard: u64,
     /// True if what its prompts begin with was not all there.
     pub computes: bool,
+    /// That of its most urgent request.
+    pub priority: u8,
 }
 
 /// Requests, pages, and who runs next.
@@ -100,7 +102,6 @@ pub struct Scheduler {
     pub(crate) running: BTreeMap<SequenceId, Sequence>,
     /// Computed prompt tokens and output tokens of each tenant.
     pub(crate) counters: TokenCounters,
-    pub(crate) pins: BTreeMap<PinId, Vec<NodeId>>,
     /// Workflows under way.
     pub(crate) workflows: HashMap<WorkflowId, ActiveWorkflow>,
     arrivals: u64,
@@ -126,7 +127,6 @@ impl Scheduler {
             waiting: WaitingQueue::default(),
             running: BTreeMap::new(),
             counters: TokenCounters::default(),
-            pins: BTreeMap::new(),
             workflows: HashMap::new(),
             arrivals: 0,
             clock: 0,
@@ -351,7 +351,7 @@ impl Scheduler {
     pub(crate) fn give_back(&mut self, id: SequenceId, slots: &[Slot]) {
         for slot in slots.iter().rev() {
             let page = match slot {
-                Slot::Shared(node) => self.tree.let_go(*node, id),
+                Slot::Shared(node) => self.tree.let_go(*node, Some(id)),
                 Slot::Private(page) => Some(*page),
             };
             if let Some(page) = page {
@@ -378,9 +378,6 @@ impl Scheduler {
                 Slot::Shared(node) => *holders.entry(*node).or_default() += 1,
                 Slot::Private(_) => private += 1,
             }
-        }
-        for node in self.pins.values().flatten() {
-            *holders.entry(*node).or_default() += 1;
         }
         self.tree.check(&holders)?;
         let (free, tree, total) = (self.pool.free(), self.tree.pages(), self.pool.total());

@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 use std::iter::successors;
 
+use crate::prefix_tree::PrefixHash;
 use crate::request::{QueueKey, Request, SequenceId, TenantId, risen};
 
 /// Requests of a tenant that are admitted in a turn. More than one, so that requests with a common prefix, which often follow each
@@ -17,11 +18,19 @@ const TURN_REQUESTS: usize = 4;
 /// Prompt tokens to be computed after which a turn ends before that.
 const TURN_TOKENS: usize = 8192;
 
+/// A request that waits.
+#[derive(Debug)]
+pub(crate) struct Waiting {
+    pub request: Request,
+    /// The hashes of the first pages of its prompt, as far as they were looked up.
+    pub hashes: Vec<PrefixHash>,
+}
+
 /// The waiting requests.
 #[derive(Debug, Default)]
 pub(crate) struct WaitingQueue {
     /// By tenant and priority.
-    requests: BTreeMap<(TenantId, u8, QueueKey), Request>,
+    requests: BTreeMap<(TenantId, u8, QueueKey), Waiting>,
     /// Every tenant with requests, and the step in which its last turn ended or the first of them arrived.
     tenants: BTreeMap<TenantId, u64>,
     /// The turn that has not ended.
@@ -48,11 +57,12 @@ impl WaitingQueue {
     /// Adds a request that arrives in the step `clock`.
     pub fn push(&mut self, key: QueueKey, request: Request, clock: u64) {
         self.tenants.entry(request.tenant).or_insert(clock);
-        self.requests.insert((request.tenant, request.priority, key), request);
+        let hashes = Vec::new();
+        self.requests.insert((request.tenant, request.priority, key), Waiting { request, hashes });
     }
 
     pub fn remove(&mut self, id: SequenceId) {
-        self.requests.retain(|_, request| request.id != id);
+        self.requests.retain(|_, waiting| waiting.request.id != id);
     }
 
     /// Each tenant with requests, with the highest priority of these.
@@ -64,7 +74,7 @@ impl WaitingQueue {
 
     /// Takes the request that is next in the step `clock`, where `ahead` is how many tokens a tenant has more than the one with the
     /// fewest.
-    pub fn pop(&mut self, clock: u64, ahead: impl Fn(TenantId) -> u64) -> Option<(QueueKey, Request)> {
+    pub fn pop(&mut self, clock: u64, ahead: impl Fn(TenantId) -> u64) -> Option<(QueueKey, Waiting)> {
         let place = |(tenant, since): (&TenantId, &u64)| {
             let (priority, _) = heads(&self.requests, *tenant).next()?;
             let (ahead, waits_for_turn) =
@@ -74,7 +84,7 @@ impl WaitingQueue {
         };
         let (.., tenant) = self.tenants.iter().filter_map(place).min()?;
         let (priority, key) = heads(&self.requests, tenant).min_by_key(|(_, key)| *key)?;
-        self.requests.remove(&(tenant, priority, key)).map(|request| (key, request))
+        self.requests.remove(&(tenant, priority, key)).map(|waiting| (key, waiting))
     }
 
     /// Counts an admission of a tenant's request, of whose prompt some tokens are to be computed.
@@ -99,8 +109,9 @@ impl WaitingQueue {
     }
 
     /// Puts requests back that were popped and not admitted, and forgets tenants without requests.
-    pub fn put_back(&mut self, popped: Vec<(QueueKey, Request)>) {
-        let entry = |(key, request): (QueueKey, Request)| ((request.tenant, request.priority, key), request);
+    pub fn put_back(&mut self, popped: Vec<(QueueKey, Waiting)>) {
+        let entry =
+            |(key, waiting): (QueueKey, Waiting)| ((waiting.request.tenant, waiting.request.priority, key), waiting);
         self.requests.extend(popped.into_iter().map(entry));
         let requests = &self.requests;
         self.tenants.retain(|tenant, _| heads(requests, *tenant).next().is_some());
@@ -114,7 +125,7 @@ impl WaitingQueue {
 
 /// The first request of each priority of a tenant, the highest priority first.
 fn heads(
-    requests: &BTreeMap<(TenantId, u8, QueueKey), Request>,
+    requests: &BTreeMap<(TenantId, u8, QueueKey), Waiting>,
     tenant: TenantId,
 ) -> impl Iterator<Item = (u8, QueueKey)> {
     let first = move |least: u8| {

@@ -1,8 +1,6 @@
 //! Which pages stay when there is not room for all.
 
-use scheduler::{
-    Config, Namespace, PAGE_TOKENS, PinId, Request, SavedPage, Scheduler, SequenceId, TenantId, WorkflowId,
-};
+use scheduler::{Config, Namespace, PAGE_TOKENS, Request, SavedPage, Scheduler, SequenceId, TenantId, WorkflowId};
 
 const ONE: Namespace = Namespace(1);
 
@@ -18,6 +16,10 @@ impl Machine {
     }
 
     fn submit(&mut self, prompt: Vec<u32>, stable_tokens: usize, workflow: Option<u64>) {
+        self.submit_at(1, prompt, stable_tokens, workflow);
+    }
+
+    fn submit_at(&mut self, priority: u8, prompt: Vec<u32>, stable_tokens: usize, workflow: Option<u64>) {
         self.calls += 1;
         let (id, workflow) = (SequenceId(self.calls), workflow.map(WorkflowId));
         let request = Request {
@@ -28,7 +30,7 @@ impl Machine {
             stable_tokens,
             workflow,
             max_output_tokens: 4,
-            priority: 1,
+            priority,
         };
         self.scheduler.submit(request).unwrap();
     }
@@ -117,28 +119,27 @@ fn a_workflow_with_a_long_reply_stays_under_way() {
 }
 
 #[test]
-fn a_pinned_prefix_stays_and_half_the_pages_at_most_are_pinned() {
-    let mut machine = Machine::new(40, 1);
-    let trunk = 10 * PAGE_TOKENS;
-    machine.run(on_trunk(1, 10, 0), 0, None);
-    assert_eq!(machine.scheduler.pin(PinId(1), ONE, &on_trunk(1, 10, 0)), trunk + PAGE_TOKENS);
-    assert_eq!(machine.scheduler.pin(PinId(2), ONE, &on_trunk(2, 10, 0)), 0, "there is nothing to pin");
-    let others = |machine: &mut Machine| {
-        (0..10).for_each(|own| {
-            machine.run(on_trunk(300 + own, 10, own), trunk, Some(9));
-        });
+fn a_request_that_waits_finds_pages_that_are_computed_meanwhile() {
+    let mut scheduler = Scheduler::new(Config { pages: 6, step_tokens: 512, max_running: 2 });
+    let request = |id: u64| Request {
+        id: SequenceId(id),
+        tenant: TenantId(1),
+        namespace: ONE,
+        prompt: on_trunk(1, 4, id as u32),
+        stable_tokens: 0,
+        workflow: None,
+        max_output_tokens: 20,
+        priority: 1,
     };
-    others(&mut machine);
-    assert_eq!(machine.run(on_trunk(1, 10, 1), 0, None), trunk);
-    assert_eq!(
-        machine.scheduler.pin(PinId(3), ONE, &on_trunk(309, 10, 9)),
-        9 * PAGE_TOKENS,
-        "20 of 40 pages may be pinned"
-    );
-    machine.scheduler.unpin(PinId(3));
-    machine.scheduler.unpin(PinId(1));
-    others(&mut machine);
-    assert_eq!(machine.run(on_trunk(1, 10, 2), 0, None), 0);
+    [1, 2].into_iter().for_each(|id| scheduler.submit(request(id)).unwrap());
+    for _ in 0..3 {
+        scheduler.step(usize::MAX).work.iter().for_each(|work| scheduler.commit(work));
+        assert_eq!(scheduler.queue(), (1, 1), "there are pages for one of them");
+    }
+    scheduler.finish(SequenceId(1));
+    scheduler.step(usize::MAX).work.iter().for_each(|work| scheduler.commit(work));
+    assert_eq!(scheduler.usage(SequenceId(2)).unwrap().cached_tokens, 4 * PAGE_TOKENS);
+    scheduler.check_integrity().unwrap();
 }
 
 /// Prompt tokens computed by `workflows` workflows of five calls each, every one on a trunk of its own, when there is room
@@ -201,6 +202,28 @@ fn a_new_workflow_does_not_wait_for_ever_for_those_under_way() {
         }
     }
     panic!("it starves");
+}
+
+#[test]
+fn a_request_does_not_wait_for_pages_that_less_urgent_workflows_have_cached() {
+    for (priority, waits) in [(0, false), (1, true), (2, true)] {
+        let mut machine = Machine::new(26, 2);
+        let trunk = 10 * PAGE_TOKENS;
+        machine.run(on_trunk(1, 10, 0), trunk, Some(1));
+        machine.run(on_trunk(2, 10, 0), trunk, Some(2));
+        machine.submit_at(priority, on_trunk(3, 10, 0), 0, None);
+        let newcomer = SequenceId(machine.calls);
+        assert_eq!(machine.step().iter().any(|(id, _)| *id == newcomer), !waits, "priority {priority}");
+    }
+    // A workflow is as urgent as its most urgent request.
+    let mut machine = Machine::new(26, 2);
+    let trunk = 10 * PAGE_TOKENS;
+    machine.submit_at(0, on_trunk(1, 10, 0), trunk, Some(1));
+    machine.step();
+    machine.run(on_trunk(1, 10, 1), trunk, Some(1));
+    machine.run(on_trunk(2, 10, 0), trunk, Some(2));
+    machine.submit_at(0, on_trunk(3, 10, 0), 0, None);
+    assert_eq!(machine.step(), [], "it is not more urgent than the first");
 }
 
 #[test]

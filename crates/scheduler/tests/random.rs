@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use random::Random;
 use scheduler::{
-    Config, Namespace, PAGE_TOKENS, PinId, Refusal, Request, SavedPage, Scheduler, SequenceId, Step, TenantId, Work,
+    Config, Namespace, PAGE_TOKENS, Refusal, Request, SavedPage, Scheduler, SequenceId, Step, TenantId, Work,
     WorkflowId,
 };
 
@@ -162,21 +162,14 @@ fn live(seed: u64, operations: usize) {
                     expected.remove(&copy.sequence);
                 }
             }
-            5 => match random.below(4) {
+            5 => match random.below(2) {
                 0 => scheduler.close_workflow(WorkflowId(random.below(3) as u64)),
-                1 => scheduler.unpin(PinId(random.below(2) as u64)),
-                2 => {
-                    let prefix = prompt(&mut random);
-                    let namespace = any_namespace(&mut random);
-                    assert!(scheduler.pin(PinId(random.below(2) as u64), namespace, &prefix) <= prefix.len());
-                }
                 _ => restore_what_was_saved(&mut scheduler, &mut device, any_namespace(&mut random)),
             },
             _ => run_step(&mut scheduler, &mut device, &mut expected, &mut random),
         }
         scheduler.check_integrity().unwrap_or_else(|broken| panic!("seed {seed}: {broken}"));
     }
-    [0, 1].into_iter().for_each(|pin| scheduler.unpin(PinId(pin)));
     // All remaining requests end.
     for _ in 0..100_000 {
         if expected.is_empty() {
@@ -224,13 +217,9 @@ fn run_step(
     random: &mut Random,
 ) {
     let mut step = scheduler.step(1 + random.below(200));
-    for patience in 0..32 {
+    for _ in 0..32 {
         if !step.work.is_empty() || expected.is_empty() {
             break;
-        }
-        if patience == 16 {
-            // Pins expire: a request that needs more pages than they leave runs afterwards.
-            [0, 1].into_iter().for_each(|pin| scheduler.unpin(PinId(pin)));
         }
         step = scheduler.step(1 + random.below(200));
     }
@@ -407,7 +396,7 @@ fn cached_tokens_say_nothing_about_prompts_of_another_namespace() {
 }
 
 #[test]
-fn pins_and_saved_pages_stay_in_their_namespace() {
+fn saved_pages_stay_in_their_namespace() {
     let mut scheduler = Scheduler::new(Config { pages: 64, step_tokens: 256, max_running: 4 });
     let prompt: Vec<u32> = (0..100).collect();
     let workflow = Some(WorkflowId(1));
@@ -416,8 +405,6 @@ fn pins_and_saved_pages_stay_in_their_namespace() {
     let saved = |namespace| scheduler.new_prefixes(namespace, WorkflowId(1)).into_iter().map(|(page, _)| page);
     let (own, foreign): (Vec<_>, Vec<_>) = (saved(Namespace(1)).collect(), saved(Namespace(2)).collect());
     assert_eq!((own.len(), foreign.len()), (3, 0));
-    assert_eq!(scheduler.pin(PinId(1), Namespace(2), &prompt), 0);
-    assert_eq!(scheduler.pin(PinId(1), Namespace(1), &prompt), 96);
     assert_eq!(scheduler.restore(Namespace(3), &own, |_, _| Ok::<(), ()>(())), Ok(3), "they were not there");
     scheduler.submit(Request { namespace: Namespace(2), ..request(2, prompt.clone(), 8) }).unwrap();
     scheduler.submit(Request { namespace: Namespace(3), ..request(3, prompt, 8) }).unwrap();

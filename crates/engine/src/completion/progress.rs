@@ -74,10 +74,10 @@ impl ParseState {
         (self.begun, self.state, self.epoch) = (mark.begun, mark.state, mark.epoch);
     }
 
-    /// Consumes bytes; false if the grammar does not allow them.
-    pub(super) fn read(&mut self, bytes: &[u8], rules: &Cfg, lexemes: &mut Lexemes) -> bool {
+    /// Consumes bytes up to the first that the grammar does not allow; returns how many it allows.
+    pub(super) fn read(&mut self, bytes: &[u8], rules: &Cfg, lexemes: &mut Lexemes) -> usize {
         self.renew(lexemes);
-        bytes.iter().all(|byte| self.read_byte(*byte, rules, lexemes))
+        bytes.iter().take_while(|byte| self.read_byte(**byte, rules, lexemes)).count()
     }
 
     fn read_byte(&mut self, byte: u8, rules: &Cfg, lexemes: &mut Lexemes) -> bool {

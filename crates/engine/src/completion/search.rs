@@ -116,7 +116,8 @@ impl Closer {
         None
     }
 
-    /// The current lexeme's shortest end, and then what remains of an earlier completion.
+    /// The current lexeme's shortest end, and then what remains of an earlier completion. In a long list of similar items most
+    /// remains are read to their end, so the bytes that are read are bounded by the effort.
     fn spliced(
         &self,
         state: &mut ParseState,
@@ -127,15 +128,18 @@ impl Closer {
         tries: &mut usize,
     ) -> Option<Vec<u8>> {
         let start = state.mark();
+        let mut left_bytes = effort.tries.saturating_mul(SPLICED_BYTES_A_TRY);
         let mut found = None;
         'ends: for end in 0..=shortest.len().min(MAX_SPLICED) {
             for from in 0..earlier.len() {
-                if *tries > effort.tries {
+                if *tries > effort.tries || left_bytes == 0 {
                     break 'ends;
                 }
                 let text = [&shortest[..end], &earlier[from..]].concat();
-                let fits = self.read(state, &text) && self.completion(state).is_some_and(|rest| rest.is_empty());
+                let allowed = self.read_allowed(state, &text);
+                let fits = allowed == text.len() && self.completion(state).is_some_and(|rest| rest.is_empty());
                 state.restore(start.clone());
+                left_bytes = left_bytes.saturating_sub(allowed + 1);
                 if fits && condition.violations(&text, tries) == 0 {
                     found = Some(text);
                     break 'ends;
@@ -167,3 +171,49 @@ impl Closer {
 
 /// Maximum bytes of the shortest completion after which an earlier one is continued.
 const MAX_SPLICED: usize = 24;
+
+/// Bytes of continuations of an earlier completion that are read for each try of a search's effort.
+const SPLICED_BYTES_A_TRY: usize = 200;
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::path::Path;
+    use std::sync::Arc;
+
+    use llguidance::ParserFactory;
+    use llguidance::api::TopLevelGrammar;
+    use models::Tokenizer;
+    use serde_json::json;
+    use toktrie::TokEnv;
+
+    use super::*;
+    use crate::token_env::TokenEnv;
+
+    #[test]
+    fn the_continuations_of_a_long_earlier_completion_are_bounded_by_the_effort() {
+        let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/decoder/llama/tokenizer.json");
+        let tokenizer = Arc::new(Tokenizer::from_file(&golden).unwrap());
+        let vocabulary = tokenizer.len();
+        let env: TokEnv = Arc::new(TokenEnv::new(tokenizer, vocabulary, &[258]).unwrap());
+        let mut factory = ParserFactory::new_simple(&env).unwrap();
+        factory.quiet();
+        let schema = json!({ "type": "array", "items": { "type": "integer" },
+            "x-guidance": { "whitespace_flexible": false } });
+        let parser = factory.create_parser(TopLevelGrammar::from_json_schema(schema)).unwrap();
+        let closer = Closer::new(parser.parser.grammar()).unwrap();
+        let mut state = closer.begin();
+        assert!(closer.read(&mut state, b"[1"));
+        let judged = Cell::new(0);
+        let violations = |_: &[u8]| {
+            judged.set(judged.get() + 1);
+            Violations { count: 1, visits: 1 }
+        };
+        let condition = Condition { violations: &violations, literals: &[] };
+        // It may be continued from each of its bytes.
+        let earlier = format!("{}0]", "0,".repeat(1_000));
+        let found = closer.valid_completion(&mut state, &condition, earlier.as_bytes(), Effort { tries: 10 });
+        assert_eq!(found, None);
+        assert!(judged.get() < 50, "{} completions were judged", judged.get());
+    }
+}
