@@ -218,7 +218,7 @@ impl Corpora {
     /// The error of opening a corpus; [`Error::UnknownCorpus`] if it was removed meanwhile.
     fn or_removed(&self, error: Error, name: &CorpusName, folder: &Path) -> Error {
         let lacks_file = matches!(error, Error::Io { .. } | Error::NotPermitted { .. } | Error::Database { .. });
-        if lacks_file && self.sharing.is_none() && !folder.join(DATABASE_FILE).exists() {
+        if lacks_file && self.sharing.is_none() && matches!(has_database(folder), Ok(false)) {
             return self.unknown(name);
         }
         error
@@ -336,11 +336,12 @@ impl Corpora {
         tightened.map_err(|source| Error::io(corpus, source))
     }
 
-    /// The folder of a corpus that exists here, or that is shared and can be copied here.
+    /// The folder of a corpus that exists here, or that is shared and can be copied here. One that this user may not read is
+    /// [`Error::NotPermitted`].
     fn find(&self, name: &str) -> Result<(CorpusName, PathBuf)> {
         let name: CorpusName = name.parse()?;
         let folder = self.folder.join(&name.0);
-        if folder.join(DATABASE_FILE).exists() {
+        if has_database(&folder)? {
             return Ok((name, folder));
         }
         match &self.sharing {
@@ -369,17 +370,29 @@ impl Corpora {
         Error::UnknownCorpus { nearest: nearest(name, known), name: name.0.clone() }
     }
 
-    /// The names of the folders that hold a database, sorted.
+    /// The names of the folders that hold a database, or that cannot be read, sorted.
     fn names(&self) -> Result<Vec<CorpusName>> {
         let entries = match fs::read_dir(&self.folder) {
             Ok(entries) => entries,
             Err(source) if source.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             Err(source) => return Err(Error::io(&self.folder, source)),
         };
-        let corpora = entries.flatten().filter(|entry| entry.path().join(DATABASE_FILE).exists());
+        let corpora = entries.flatten().filter(|entry| has_database(&entry.path()).unwrap_or(true));
         let mut names: Vec<CorpusName> = corpora.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
         names.sort();
         Ok(names)
+    }
+}
+
+/// Whether the folder of a corpus has its database.
+///
+/// # Errors
+/// [`Error::NotPermitted`] of the folder if this user may not read it, other I/O errors.
+fn has_database(folder: &Path) -> Result<bool> {
+    match folder.join(DATABASE_FILE).try_exists() {
+        // Not a corpus, but a file among them.
+        Err(source) if source.kind() == io::ErrorKind::NotADirectory => Ok(false),
+        exists => exists.map_err(|source| Error::io(folder, source)),
     }
 }
 

@@ -13,7 +13,7 @@ use std::ops::Range;
 use crate::derived_files::delete_graphs;
 use crate::graph::Graph;
 use crate::hit::best;
-use crate::shared::{BATCH, Table, Tables};
+use crate::shared::{BATCH, MAX_CANDIDATES, Table, Tables};
 use crate::vector::{VectorRef, unit};
 use crate::{Corpus, DocId, Error, Hit, Layer, PassageId, Result, Writer};
 
@@ -106,8 +106,12 @@ impl DenseIndex {
                 let scores = numbers.chunks_exact(self.dims).map(|vector| dot(&query, vector));
                 Ok(best(best_parts(self.refs.iter().map(|part| part.passage).zip(scores)), k))
             }
-            Vectors::Graph { graph, passages } => walk(passages, k, graph.len(), |wanted| graph.search(&query, wanted)),
-            Vectors::Shared { table, passages } => walk(passages, k, usize::MAX, |wanted| table.search(&query, wanted)),
+            Vectors::Graph { graph, passages } => {
+                walk(passages, k, Extent::all(graph.len()), |wanted| graph.search(&query, wanted))
+            }
+            Vectors::Shared { table, passages } => {
+                walk(passages, k, Extent::exact_above(MAX_CANDIDATES), |wanted| table.search(&query, wanted))
+            }
         }
     }
 
@@ -241,23 +245,52 @@ fn lost(corpus: &Corpus, passage: PassageId) -> Error {
     corpus.database.damaged(format!("the vectors of passage {passage} are not those that were put in"))
 }
 
+/// How far the number of requested vectors is raised. A search in an index is approximate and may find fewer vectors than it is
+/// asked for although there are more: pgvector leaves deleted vectors out only after the search.
+#[derive(Clone, Copy)]
+struct Extent {
+    /// Most vectors that are requested.
+    most: usize,
+    /// Requests for more vectors than this are answered by an exact scan.
+    exact_above: usize,
+}
+
+impl Extent {
+    /// The extent of an index with this many vectors.
+    fn all(vectors: usize) -> Self {
+        Self { most: vectors, exact_above: usize::MAX }
+    }
+
+    /// The extent of a table whose number of vectors is not known.
+    fn exact_above(exact_above: usize) -> Self {
+        Self { most: usize::MAX, exact_above }
+    }
+
+    /// Whether there are no vectors beside the `found` ones, of `wanted` that were requested.
+    fn is_exhausted(self, wanted: usize, found: usize) -> bool {
+        wanted == self.most || (wanted > self.exact_above && found < wanted)
+    }
+}
+
 /// Doubles the number of requested vectors until `k` passages are found or no vectors are left.
 fn walk(
     passages: &HashMap<u64, PassageId>,
     k: usize,
-    most: usize,
+    extent: Extent,
     search: impl Fn(usize) -> Result<Vec<(u64, f32)>>,
 ) -> Result<Vec<Hit>> {
-    let mut wanted = k.min(most);
+    let mut wanted = k.min(extent.most);
     loop {
         let found = search(wanted)?;
-        let all = found.len() < wanted || wanted == most;
+        let is_exhausted = extent.is_exhausted(wanted, found.len());
         let known = found.into_iter().filter_map(|(key, score)| Some((*passages.get(&key)?, score)));
-        let hits = best_parts(known);
+        let known: Vec<(PassageId, f32)> = known.collect();
+        let all = is_exhausted || known.len() == passages.len();
+        let hits = best_parts(known.into_iter());
         if all || hits.len() >= k {
             return Ok(best(hits, k));
         }
-        wanted = wanted.saturating_mul(2).min(most);
+        wanted = wanted.saturating_mul(2).min(extent.most);
     }
 }
 

@@ -10,7 +10,7 @@ use crate::without_secrets;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Holder {
     pub pid: u32,
-    /// Its command line.
+    /// Its command line; only the program and its subcommand where PostgreSQL names the process.
     pub command: String,
     /// The address of its machine, if that may be another one.
     pub machine: Option<String>,

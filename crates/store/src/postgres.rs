@@ -5,11 +5,11 @@ use std::net::IpAddr;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
+use std::{env, process};
 
 use postgres::Config;
 use postgres::config::Host;
 
-use crate::holder::Holder;
 use crate::shared::Session;
 use crate::{Error, Result, without_secrets};
 
@@ -17,6 +17,8 @@ use crate::{Error, Result, without_secrets};
 const CONNECT: Duration = Duration::from_secs(10);
 /// PostgreSQL truncates a connection's application name to this length.
 const MAX_SIGNATURE_BYTES: usize = 63;
+/// Words of the command line in it: the program and its subcommand.
+const SIGNATURE_WORDS: usize = 2;
 
 /// A PostgreSQL database for corpora. Connections are not encrypted: run it on this machine or on a trusted network.
 pub struct Postgres {
@@ -95,8 +97,14 @@ impl fmt::Debug for Postgres {
 
 /// The application name, which shows other clients who holds a lock.
 fn signature() -> String {
-    let Holder { pid, command, .. } = Holder::this_process();
-    let plain = format!("{pid} {command}").replace(|letter: char| !matches!(letter, ' '..='~'), "?");
+    signature_of(process::id(), env::args_os().map(|word| word.to_string_lossy().into_owned()))
+}
+
+/// The application name of a process with this command line. All users of the server can see it, so it has none of the
+/// arguments: one of them may be a question.
+fn signature_of(pid: u32, words: impl Iterator<Item = String>) -> String {
+    let command: Vec<String> = words.take(SIGNATURE_WORDS).map(|word| without_secrets(&word)).collect();
+    let plain = format!("{pid} {}", command.join(" ")).replace(|letter: char| !matches!(letter, ' '..='~'), "?");
     plain.chars().take(MAX_SIGNATURE_BYTES).collect()
 }
 
@@ -121,5 +129,17 @@ mod tests {
         check("hostaddr=198.51.100.7 dbname=memory", Some(("198.51.100.7", false)));
         check("hostaddr=127.0.0.1 dbname=memory", Some(("127.0.0.1", true)));
         check("dbname=memory", None);
+    }
+
+    #[test]
+    fn other_users_of_a_server_see_no_question() {
+        let check = |words: &[&str], want: &str| {
+            assert_eq!(signature_of(7, words.iter().map(|word| (*word).to_owned())), want);
+        };
+        check(&["/usr/bin/memlocal", "ask", "Who is ill?", "--corpus", "diary"], "7 /usr/bin/memlocal ask");
+        check(&["memlocal", "--vectors=postgres://ann:secret@h/m", "ask"], "7 memlocal --vectors=postgres://h/m");
+        check(&["Zo\u{eb}"], "7 Zo?");
+        check(&[], "7 ");
+        check(&["a".repeat(100).as_str()], &format!("7 {}", "a".repeat(61)));
     }
 }

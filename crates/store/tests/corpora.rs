@@ -4,7 +4,7 @@ use std::fs;
 use std::sync::Arc;
 use std::thread;
 
-use store::{Corpora, Counts, Error};
+use store::{Corpora, CorpusName, Counts, Error};
 
 use crate::scratch::{Outcome, Scratch, author, put_lines};
 
@@ -60,7 +60,9 @@ fn only_plain_names_name_corpora() {
         &"n".repeat(65),
     ] {
         check(invalid, false);
+        assert!(CorpusName::like(invalid).to_string().parse::<CorpusName>().is_ok(), "{invalid:?}");
     }
+    assert_eq!(CorpusName::like("Magi").to_string(), "magi");
 }
 
 #[test]
@@ -272,6 +274,66 @@ fn a_read_only_folder_can_be_read() -> Outcome {
         read(scratch.folder.path())
     };
     set_mode(0o755)?;
+    outcome
+}
+
+/// As above, root is not restricted.
+#[cfg(unix)]
+#[test]
+fn a_corpus_that_this_user_may_not_read_is_not_reported_as_missing() -> Outcome {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+    use std::os::unix::process::CommandExt;
+    use std::path::Path;
+    use std::process::Command;
+
+    const FOLDER: &str = "MEMLOCAL_STORE_UNREADABLE";
+    const UNPRIVILEGED: u32 = 65534;
+
+    fn check(folder: &Path) -> Outcome {
+        let corpora = Corpora::new(folder);
+        for outcome in [
+            corpora.open("scratch").map(drop),
+            corpora.open_writer("scratch").map(drop),
+            corpora.set_title("scratch", "Mine"),
+            corpora.remove("scratch"),
+        ] {
+            assert!(matches!(outcome, Err(Error::NotPermitted { .. })), "{outcome:?}");
+        }
+        let listed = corpora.list()?;
+        assert_eq!(listed.iter().map(|listing| listing.name.to_string()).collect::<Vec<_>>(), ["scratch"]);
+        assert!(matches!(listed[0].counts, Err(Error::NotPermitted { .. })), "{listed:?}");
+        // A file among the corpora is none of them.
+        assert!(matches!(corpora.open("readme.txt"), Err(Error::UnknownCorpus { .. })));
+        Ok(())
+    }
+
+    if let Some(folder) = std::env::var_os(FOLDER) {
+        return check(Path::new(&folder));
+    }
+    let scratch = Scratch::new();
+    drop(scratch.writer());
+    let set_mode = |below: &str, mode: u32| {
+        fs::set_permissions(scratch.folder.path().join(below), fs::Permissions::from_mode(mode))
+    };
+    fs::write(scratch.folder.path().join("corpora/readme.txt"), "")?;
+    ["", "corpora"].iter().try_for_each(|folder| set_mode(folder, 0o755))?;
+    set_mode("corpora/scratch", 0)?;
+    let outcome = if fs::metadata("/proc/self")?.uid() == 0 {
+        let mut command = Command::new(std::env::current_exe()?);
+        command
+            .args(["--exact", "corpora::a_corpus_that_this_user_may_not_read_is_not_reported_as_missing"])
+            .env(FOLDER, scratch.folder.path())
+            .uid(UNPRIVILEGED)
+            .gid(UNPRIVILEGED);
+        match command.status() {
+            Ok(status) => assert!(status.success(), "the check as an unprivileged user failed"),
+            Err(reason) => println!("not tested: the test binary cannot be run as another user: {reason}"),
+        }
+        Ok(())
+    } else {
+        check(scratch.folder.path())
+    };
+    set_mode("corpora/scratch", 0o700)?;
     outcome
 }
 

@@ -8,8 +8,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rusqlite::backup::Backup;
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::backup::{Backup, StepResult};
+use rusqlite::{Connection, OpenFlags, ffi};
 
 use super::Database;
 use crate::version::{CHUNKED, VERSION};
@@ -121,7 +121,7 @@ impl Database {
     /// meanwhile. The file appears complete, even if this is interrupted.
     ///
     /// # Errors
-    /// [`Error::DiskFull`], [`Error::NotPermitted`], [`Error::Io`] of the new file.
+    /// [`Error::DiskFull`], [`Error::NotPermitted`], [`Error::Io`] of the new file; [`Error::Locked`].
     pub(crate) fn back_up(&self, to: &Path) -> Result<()> {
         // Files of the user may be beside it, so its whole name is part of this one.
         self.copy_by(&beside(to, ".unfinished"), to, |_| Ok(()))
@@ -138,8 +138,12 @@ impl Database {
         let copied = || -> Result<()> {
             let mut copy = Self::connect(aside, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
             // All pages in one step, which is one read transaction: other steps begin anew after every change.
-            let step = |copy: &mut Connection| Backup::new(&self.connection, copy)?.step(-1).map(drop);
-            step(&mut copy.connection).map_err(|source| Error::sqlite(aside, source))?;
+            let step = |copy: &mut Connection| Backup::new(&self.connection, copy)?.step(-1);
+            if step(&mut copy.connection).map_err(|source| Error::sqlite(aside, source))? != StepResult::Done {
+                // A lock is no error of a step.
+                let busy = rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_BUSY), None);
+                return Err(Error::sqlite(&self.path, busy));
+            }
             // The mode of the log is copied too; a single file needs no log.
             copy.batch("PRAGMA journal_mode = DELETE;")?;
             change(&copy)?;
@@ -193,6 +197,23 @@ mod tests {
     use std::path::Path;
 
     use super::immutable_uri;
+    use crate::{Corpora, Error, Result};
+
+    #[test]
+    fn a_copy_of_a_locked_database_is_an_error_and_no_file() -> Result<()> {
+        let folder = tempfile::tempdir().expect("the system has a folder for temporary files");
+        let writer = Corpora::new(folder.path()).create("locked")?;
+        let file = folder.path().join("backup.sqlite");
+        let copied = writer.database.transact(|| {
+            writer.database.execute("INSERT INTO embedder (name, dims) VALUES ('tiny', 2)", [])?;
+            writer.database.back_up(&file)
+        });
+        assert!(matches!(copied, Err(Error::Locked { .. })), "{copied:?}");
+        assert_eq!(std::fs::read_dir(folder.path()).expect("it can be listed").count(), 1, "the corpora alone");
+        writer.back_up(&file)?;
+        assert!(file.exists());
+        Ok(())
+    }
 
     #[test]
     fn a_path_becomes_a_uri() {

@@ -1,12 +1,13 @@
 //! The saved graph gives correct results in any state of its file. The exact limit is lowered so that small corpora
 //! have a graph.
 
-use std::collections::BTreeSet;
+use std::cell::RefCell;
+use std::collections::{BTreeSet, HashMap};
 use std::fs;
 
 use tempfile::TempDir;
 
-use super::{DenseIndex, graph_name, unit};
+use super::{DenseIndex, Extent, graph_name, unit, walk};
 use crate::{Corpora, Corpus, Hit, Layer, Meta, NewDocument, NewPassage, Part, PassageId, Result, Writer};
 
 const DIMS: usize = 16;
@@ -190,6 +191,32 @@ fn many_threads_can_search_one_graph() -> Result<()> {
         assert!(threads.into_iter().all(|thread| thread.join().unwrap_or(false)));
     });
     Ok(())
+}
+
+/// pgvector's index returns deleted vectors, which are left out only afterwards.
+#[test]
+fn an_approximate_search_that_finds_too_few_vectors_is_repeated_for_more() -> Result<()> {
+    let passages: HashMap<u64, PassageId> = (0..40).map(|key: u32| (key.into(), PassageId(key.into()))).collect();
+    let check = |extent, k, known: &HashMap<u64, PassageId>, hits: usize, asked: &[usize]| -> Result<()> {
+        let requests = RefCell::new(Vec::new());
+        let search = |wanted: usize| -> Result<Vec<(u64, f32)>> {
+            requests.borrow_mut().push(wanted);
+            let found = if wanted > 10 { wanted.min(40) } else { 1 };
+            Ok((0..40).take(found).map(|key: u8| (key.into(), -f32::from(key))).collect())
+        };
+        let found = walk(known, k, extent, search)?;
+        assert_eq!(ids(&found), (0..40).take(hits).map(PassageId).collect::<Vec<_>>());
+        assert_eq!(*requests.borrow(), asked);
+        Ok(())
+    };
+    check(Extent::exact_above(10), 4, &passages, 4, &[4, 8, 16])?;
+    check(Extent::all(40), 4, &passages, 4, &[4, 8, 16])?;
+    check(Extent::all(40), 100, &passages, 40, &[40])?;
+    // It ends once every known vector is found, or with an exact scan that finds too few.
+    check(Extent::exact_above(10), 100, &passages, 40, &[100])?;
+    let mut more = passages.clone();
+    more.insert(99, PassageId(99));
+    check(Extent::exact_above(10), 50, &more, 40, &[50])
 }
 
 #[test]

@@ -30,7 +30,7 @@ use self::journal::Entry;
 pub(crate) use self::journal::Head;
 use self::send::send;
 pub(crate) use self::session::Session;
-pub(crate) use self::vectors::{BATCH, Table, Tables};
+pub(crate) use self::vectors::{BATCH, MAX_CANDIDATES, Table, Tables};
 use crate::database::{DATABASE_FILE, Database, Origin};
 use crate::derived_files::{self, Removal};
 use crate::lock::Lock;

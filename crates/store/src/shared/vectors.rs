@@ -17,8 +17,8 @@ use crate::{Digest, Layer, Result};
 
 /// pgvector's limit for indexed vectors.
 const MAX_INDEXED_DIMS: usize = 2000;
-/// pgvector's limit for the candidates of one search of its HNSW graph.
-const MAX_CANDIDATES: usize = 1000;
+/// pgvector's limit for the candidates of one search of its HNSW graph. A search for more vectors is an exact scan.
+pub(crate) const MAX_CANDIDATES: usize = 1000;
 /// Candidates of a search, as in the graphs of graph.rs.
 const CANDIDATES: usize = 96;
 /// Vectors to insert with one statement.
@@ -136,7 +136,8 @@ impl Table {
         self.hold.run(move |client| client.batch_execute(&index))
     }
 
-    /// The keys of the vectors with the highest cosine similarity to a unit vector.
+    /// The keys of the vectors with the highest cosine similarity to a unit vector. If at most [`MAX_CANDIDATES`] are wanted,
+    /// fewer may be found although the table has more: its index has deleted vectors until PostgreSQL's next vacuum.
     pub(crate) fn search(&self, query: &[f32], wanted: usize) -> Result<Vec<(u64, f32)>> {
         let search = format!(
             "SELECT key, (-(vector <#> $1::text::vector))::real FROM {} ORDER BY vector <#> $1::text::vector LIMIT $2",
