@@ -145,6 +145,10 @@ impl Answer {
     pub fn end(&mut self, on_text: Option<&OnText>) -> Result<(), String> {
         let mut inline = std::mem::take(&mut self.inline);
         let is_thought = inline.end(&mut |part| self.add(part, on_text));
+        // At the limit of tokens the last call may lack its arguments.
+        if self.finish_reason.as_deref().is_some_and(|reason| reason != "length") {
+            self.complete_call(on_text);
+        }
         match self.finish_reason.as_deref() {
             None => Err("its answer breaks off".to_owned()),
             Some("length") => Ok(()),
@@ -178,6 +182,7 @@ impl Answer {
             None => name.is_some(),
         };
         if begins {
+            self.complete_call(on_text);
             let name = name.ok_or("it calls a tool without a name")?;
             if let Some(on_text) = on_text {
                 on_text.send_piece(Piece::ToolCall(&name));
@@ -193,6 +198,17 @@ impl Answer {
             on_text.send_piece(Piece::Arguments(&arguments));
         }
         Ok(())
+    }
+
+    /// Ends the last tool call: arguments that the endpoint left out, as some do for a tool without parameters, are an empty
+    /// object.
+    fn complete_call(&mut self, on_text: Option<&OnText>) {
+        const NO_ARGUMENTS: &str = "{}";
+        let Some(last) = self.tool_calls.last_mut().filter(|call| call.arguments.trim().is_empty()) else { return };
+        last.arguments.push_str(NO_ARGUMENTS);
+        if let Some(on_text) = on_text {
+            on_text.send_piece(Piece::Arguments(NO_ARGUMENTS));
+        }
     }
 }
 
@@ -317,6 +333,33 @@ mod tests {
         assert_eq!(answer.take(late.as_bytes(), None), Err("its tool calls are out of order".into()));
         let nameless = line(r#"{"index":0,"function":{"arguments":"x"}}"#);
         assert_eq!(Answer::default().take(nameless.as_bytes(), None), Err("it calls a tool without a name".into()));
+    }
+
+    #[test]
+    fn calls_without_arguments_have_an_empty_object() {
+        let line = |delta: &str| format!("data: {{\"choices\":[{{\"delta\":{{\"tool_calls\":[{delta}]}}}}]}}\n\n");
+        let end = |reason: &str| format!("data: {{\"choices\":[{{\"finish_reason\":\"{reason}\"}}]}}\n\n");
+        for (reason, last) in [("tool_calls", "{}"), ("length", "")] {
+            let arguments = Arc::new(Mutex::new(Vec::new()));
+            let sink = Arc::clone(&arguments);
+            let on_text = OnText::pieces(move |piece| {
+                if let Piece::Arguments(piece) = piece {
+                    sink.lock().expect("a lock").push(piece.to_owned());
+                }
+            });
+            let mut answer = Answer::default();
+            for stream in [
+                line(r#"{"index":0,"id":"a","function":{"name":"look","arguments":""}}"#),
+                line(r#"{"index":1,"id":"b","function":{"name":"wait"}}"#),
+                end(reason),
+            ] {
+                answer.take(stream.as_bytes(), Some(&on_text)).expect("the stream is good");
+            }
+            answer.end(Some(&on_text)).expect("the answer has an end");
+            let calls: Vec<&str> = answer.tool_calls.iter().map(|call| &*call.arguments).collect();
+            assert_eq!(calls, ["{}", last], "{reason}");
+            assert_eq!(arguments.lock().expect("a lock").concat(), calls.concat(), "what is streamed is the reply");
+        }
     }
 
     #[test]

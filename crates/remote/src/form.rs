@@ -62,9 +62,8 @@ pub(crate) fn checked_calls(call: &Call, tool_calls: &[ToolCall]) -> Result<(), 
     for ToolCall { name, arguments, .. } in tool_calls {
         let tool = call.prompt.tools().iter().find(|tool| tool.name == *name && tool_use.allows(tool));
         let tool = tool.ok_or("it calls a tool that was not offered")?;
-        let arguments = if arguments.is_empty() { "{}" } else { arguments };
         let of = |reason: String| format!("in the arguments for `{}`: {reason}", tool.name);
-        checked(&OutputFormat::Json(tool.schema()), arguments.to_owned()).map_err(of)?;
+        checked(&OutputFormat::Json(tool.schema()), arguments.clone()).map_err(of)?;
     }
     Ok(())
 }
@@ -141,7 +140,8 @@ mod tests {
         check(any(), &[("paint", "{}")], Err("it calls a tool that was not offered"));
         check(None, &[("look", "{}")], Err("it calls a tool that was not offered"));
         let wrong = "in the arguments for `look`: `` is not what the schema allows there";
-        check(any(), &[("look", "")], Err(wrong));
+        check(any(), &[("look", "{}")], Err(wrong));
+        check(any(), &[("look", "")], Err("in the arguments for `look`: it is no JSON (Eof)"));
     }
 
     #[test]
