@@ -26,6 +26,7 @@ mod given;
 mod tests;
 mod usage;
 
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -37,7 +38,7 @@ use crate::home;
 use defaults::with_bundle;
 use file::File;
 pub use file::Sections;
-use given::{Given, without_empty_variables, without_overridden_variables};
+use given::{Given, with_effective_variables};
 use usage::exit_with_usage;
 
 /// Its name in the data folder.
@@ -48,9 +49,7 @@ const FILE: &str = "config.toml";
 /// # Errors
 /// If the file has a setting that is no flag, or a value that its flag does not take; if the bundle is none.
 pub fn parse<A: FromArgMatches>(command: Command, sections: Sections) -> Result<A> {
-    let command = without_empty_variables(command);
-    let given = Given::of(&command, std::env::args_os());
-    let command = without_overridden_variables(command, &given);
+    let (command, given) = with_effective_variables(command, &words());
     let command = match home::bundle_of(typed(&command, "bundle").as_deref())? {
         Some(bundle) => with_bundle(command, &bundle, &given),
         None => command,
@@ -69,9 +68,12 @@ pub fn parse<A: FromArgMatches>(command: Command, sections: Sections) -> Result<
 /// Parses the command line alone, without the config file. Without a result it is wrong too: what it lacks may be what the file
 /// was to say.
 pub fn parse_without_file<A: FromArgMatches>(command: Command) -> Option<A> {
-    let command = without_empty_variables(command);
-    let given = Given::of(&command, std::env::args_os());
-    parsed(without_overridden_variables(command, &given)).ok()
+    parsed(with_effective_variables(command, &words()).0).ok()
+}
+
+/// The words of the command line.
+fn words() -> Vec<OsString> {
+    std::env::args_os().collect()
 }
 
 /// Whether the command line itself gives this argument to its command.

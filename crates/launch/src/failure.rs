@@ -195,6 +195,7 @@ fn of_store(error: &store::Error) -> Option<String> {
             "make it with: memlocal ingest PATH --corpus NAME".into()
         }
         E::UnknownCorpus { .. } => "memlocal corpus list shows all of them".into(),
+        E::InvalidName { name } => format!("`{}` is a valid name", store::CorpusName::like(name)),
         E::Address { .. } => {
             "--vectors or MEMLOCAL_VECTORS takes postgres://HOST/DATABASE, with a user if need be".into()
         }
@@ -204,7 +205,9 @@ fn of_store(error: &store::Error) -> Option<String> {
             format!("wait until {process} has ended, or stop it; its finished work is stored")
         }
         E::DiskFull { .. } => "free some space; nothing was lost, the same command resumes".into(),
-        E::NotPermitted { .. } => "choose a folder that you may write to: --data-dir FOLDER, or MEMLOCAL_HOME".into(),
+        E::NotPermitted { .. } => {
+            "choose a folder that you may read and write: --data-dir FOLDER, or MEMLOCAL_HOME".into()
+        }
         E::Io { source, .. } if source.kind() == ErrorKind::NotADirectory => {
             "the data folder must be a folder: --data-dir FOLDER, or MEMLOCAL_HOME".into()
         }

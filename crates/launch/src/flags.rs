@@ -343,10 +343,14 @@ pub fn bundled_adapter(text: &str) -> Result<AdapterFlag, String> {
     }
 }
 
+/// The highest sampling temperature, as in the APIs of the server.
+const MAX_TEMPERATURE: f32 = 2.0;
+
 /// Parses a sampling temperature.
 pub fn temperature(text: &str) -> Result<f32, String> {
     let number: f32 = text.parse().map_err(|error| format!("{error}"))?;
-    if number.is_finite() && number >= 0.0 { Ok(number) } else { Err("it must be 0 or more".into()) }
+    let is_in_range = (0.0..=MAX_TEMPERATURE).contains(&number);
+    is_in_range.then_some(number).ok_or_else(|| format!("it must be 0 to {MAX_TEMPERATURE}"))
 }
 
 #[cfg(test)]
@@ -355,7 +359,7 @@ mod tests {
 
     use clap::Parser;
 
-    use super::{AdapterFlag, GlobalFlags, Gpu, bytes, evidence_tokens};
+    use super::{AdapterFlag, GlobalFlags, Gpu, bytes, evidence_tokens, temperature};
 
     #[derive(Parser)]
     struct Flags {
@@ -395,6 +399,15 @@ mod tests {
         for wrong in ["63", "0", "-1", "many"] {
             assert!(evidence_tokens(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_temperature_has_the_range_of_the_apis() {
+        assert_eq!((temperature("0"), temperature("0.7"), temperature("2")), (Ok(0.0), Ok(0.7), Ok(2.0)));
+        for wrong in ["-0.1", "2.1", "inf", "NaN", "warm"] {
+            assert!(temperature(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(temperature("3"), Err("it must be 0 to 2".into()));
     }
 
     #[test]

@@ -61,18 +61,24 @@ pub fn hub_address() -> String {
 /// # Errors
 /// If the address is none, its name is not known, or nothing answers in time.
 pub fn reach(address: &str) -> Result<()> {
-    let (scheme, rest) = address.split_once("://").context("it has no scheme")?;
-    let host = rest.split('/').next().unwrap_or(rest);
-    let port = if scheme == "http" { 80 } else { 443 };
-    let host = if host.contains(':') { host.to_owned() } else { format!("{host}:{port}") };
     let mut last = None;
-    for place in host.to_socket_addrs()? {
+    for place in host_and_port(address)?.to_socket_addrs()? {
         match TcpStream::connect_timeout(&place, PATIENCE) {
             Ok(_) => return Ok(()),
             Err(error) => last = Some(error),
         }
     }
     last.map_or_else(|| anyhow::bail!("its name has no address"), |error| Err(error.into()))
+}
+
+/// The host of an address, with the port of its scheme if it names none.
+fn host_and_port(address: &str) -> Result<String> {
+    let (scheme, rest) = address.split_once("://").context("it has no scheme")?;
+    let host = rest.split('/').next().unwrap_or(rest);
+    // An address of IPv6 has colons of its own, within brackets.
+    let has_port = host.rsplit_once(':').is_some_and(|(_, port)| !port.contains(']'));
+    let port = if scheme == "http" { 80 } else { 443 };
+    Ok(if has_port { host.to_owned() } else { format!("{host}:{port}") })
 }
 
 #[cfg(test)]
@@ -89,6 +95,17 @@ mod tests {
         drop(hub);
         assert!(reach(&address).unwrap_err().to_string().contains("refused"));
         assert!(reach("huggingface").is_err());
+    }
+
+    #[test]
+    fn a_host_without_a_port_has_that_of_its_scheme() {
+        let check = |address: &str, want: &str| assert_eq!(host_and_port(address).unwrap(), want);
+        check("https://huggingface.co", "huggingface.co:443");
+        check("http://mirror.home/hf", "mirror.home:80");
+        check("http://mirror.home:8080/hf", "mirror.home:8080");
+        check("http://[fd00::7]/hf", "[fd00::7]:80");
+        check("https://[fd00::7]:8443", "[fd00::7]:8443");
+        assert!(host_and_port("huggingface").is_err());
     }
 
     #[test]

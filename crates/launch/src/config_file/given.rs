@@ -54,25 +54,51 @@ fn conflict(argument: &Arg, other: &str, of: &Command) -> bool {
     argument.get_id() != other.get_id() && (refuses(argument, other) || refuses(other, argument) || excludes())
 }
 
-/// The command without variables of the environment that are empty, as `MEMLOCAL_MODEL=${MODEL}` in the file of a service may be:
-/// they count as unset.
-pub(super) fn without_empty_variables(command: Command) -> Command {
+/// The command with those variables of the environment only that have an effect beside these words, and what the words and the
+/// variables give. An empty variable counts as unset, and one that typed arguments override is not read.
+pub(super) fn with_effective_variables(command: Command, words: &[OsString]) -> (Command, Given) {
+    let command = without_empty_variables(command);
+    let typed = Given::of(&command, words).typed;
+    let command = typed.iter().fold(command, |command, flag| without_variable_of_global(command, flag));
+    // A wrong variable that is overridden would hide the others, so they are read after it is removed.
+    let given = Given::of(&command, words);
+    (without_overridden_variables(command, &given), given)
+}
+
+/// The command without variables of the environment that are empty, as `MEMLOCAL_MODEL=${MODEL}` in the file of a service may be.
+fn without_empty_variables(command: Command) -> Command {
     let ids = command
         .get_arguments()
         .filter(|argument| argument.get_env().and_then(std::env::var_os).is_some_and(|value| value.is_empty()));
     let ids: Vec<clap::Id> = ids.map(|argument| argument.get_id().clone()).collect();
-    let command =
-        ids.into_iter().fold(command, |command, id| command.mut_arg(id, |argument| argument.env(None::<&'static str>)));
+    let command = ids.into_iter().fold(command, without_variable);
     command.mut_subcommands(without_empty_variables)
 }
 
-/// The command without the variables of the environment that typed arguments override: with `--engine` `MEMLOCAL_MODEL`
+/// The command and its subcommands without the variable of a flag, if that is a flag of every command. clap would read the
+/// variable although the flag is typed: every command has the flag, and only one has the value that is typed.
+fn without_variable_of_global(command: Command, flag: &str) -> Command {
+    let is_global = command.get_arguments().any(|known| *known.get_id() == flag && known.is_global_set());
+    if is_global { without_variable_everywhere(command, flag) } else { command }
+}
+
+fn without_variable_everywhere(command: Command, flag: &str) -> Command {
+    let id = command.get_arguments().map(Arg::get_id).find(|id| *id == flag).cloned();
+    let command = id.into_iter().fold(command, without_variable);
+    command.mut_subcommands(|of| without_variable_everywhere(of, flag))
+}
+
+/// The command without the variable of one of its arguments.
+fn without_variable(command: Command, id: clap::Id) -> Command {
+    command.mut_arg(id, |argument| argument.env(None::<&'static str>))
+}
+
+/// The command without the variables of the environment that conflict with typed arguments: with `--engine` `MEMLOCAL_MODEL`
 /// has no effect.
 pub(super) fn without_overridden_variables(command: Command, given: &Given) -> Command {
     let Some(of) = command.find_subcommand(&given.command) else { return command };
     let is_overridden = |argument: &&Arg| argument.get_env().is_some() && given.types_instead(argument, of);
-    let ids: Vec<String> =
-        of.get_arguments().filter(is_overridden).map(|argument| argument.get_id().to_string()).collect();
-    let without = |of: Command, id: String| of.mut_arg(id, |argument| argument.env(None::<&'static str>));
-    command.mut_subcommand(given.command.clone(), |of| ids.into_iter().fold(of, without))
+    let overridden = of.get_arguments().filter(is_overridden);
+    let ids: Vec<clap::Id> = overridden.map(|argument| argument.get_id().clone()).collect();
+    command.mut_subcommand(given.command.clone(), |of| ids.into_iter().fold(of, without_variable))
 }

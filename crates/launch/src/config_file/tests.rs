@@ -1,3 +1,4 @@
+use std::ffi::OsString;
 use std::num::NonZeroUsize;
 use std::path::Path;
 
@@ -7,7 +8,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use super::Sections;
 use super::defaults::with_bundle;
 use super::file::File;
-use super::given::{Given, without_overridden_variables};
+use super::given::{Given, with_effective_variables, without_overridden_variables};
 use crate::failure::hint_of;
 use crate::flags::{AdapterFlag, EndpointFlags, GlobalFlags, Gpu, MODELS_HEADING, ModelFlags, bundled_adapter};
 
@@ -156,6 +157,29 @@ fn a_variable_is_overridden_by_typed_arguments_that_conflict_with_it() {
     assert_eq!(variables(without_overridden_variables(Args::command(), &given)), before - 1);
     let local = Given::of(&Args::command(), ["memlocal", "ask", "--docs", "a"]);
     assert_eq!(variables(without_overridden_variables(Args::command(), &local)), before);
+}
+
+#[test]
+fn the_variable_of_a_flag_of_every_command_is_not_read_where_the_flag_is_typed() {
+    fn reads(command: &clap::Command, variable: &str) -> bool {
+        command.get_arguments().any(|argument| argument.get_env().is_some_and(|name| name == variable))
+            || command.get_subcommands().any(|of| reads(of, variable))
+    }
+    // A subcommand may have a flag of its own in place of that of every command.
+    let command = || {
+        let gpu = Args::command().get_arguments().find(|flag| *flag.get_id() == "gpu").cloned().unwrap();
+        Args::command().mut_subcommand("mcp", |mcp| mcp.arg(gpu))
+    };
+    let check = |words: &str, want: [bool; 2]| {
+        let words: Vec<OsString> = ["memlocal"].into_iter().chain(words.split(' ')).map(OsString::from).collect();
+        let (command, _) = with_effective_variables(command(), &words);
+        assert_eq!(["MEMLOCAL_GPU", "MEMLOCAL_MODEL"].map(|name| reads(&command, name)), want, "{words:?}");
+    };
+    check("serve", [true, true]);
+    check("serve --gpu none", [false, true]);
+    check("--gpu none serve", [false, true]);
+    check("mcp --gpu=0", [false, true]);
+    check("serve --model a", [true, true]);
 }
 
 #[test]
