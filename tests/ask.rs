@@ -288,7 +288,8 @@ fn a_question_needs_words_and_something_to_ask() {
     );
     check(&["ask", "Who?", "--docs", "a.txt", "--k", "0"], 2, "it must be 1 or more");
     check(&["ask", "Who?", "--docs", "a.txt", "--evidence-tokens", "1"], 2, "it must be 64 or more");
-    check(&["ask", "Who?", "--docs", "a.txt", "--temperature", "-1"], 2, "it must be 0 or more");
+    check(&["ask", "Who?", "--docs", "a.txt", "--temperature", "-1"], 2, "it must be 0 to 2");
+    check(&["ask", "Who?", "--docs", "a.txt", "--temperature", "3"], 2, "it must be 0 to 2");
 }
 
 fn fields(object: &Value) -> Vec<&str> {
@@ -329,7 +330,7 @@ fn printed(answer: &Value) -> String {
     };
     let statements = answer["statements"].as_array().unwrap();
     for statement in statements.iter().filter(|statement| statement["verdict"] == "quoted") {
-        place("MAY NOT ANSWER THE QUESTION, words of".into(), &statement["citation"]);
+        place("NOT CONFIRMED AS THE ANSWER, words of".into(), &statement["citation"]);
     }
     for (number, citation) in (1..).zip(answer["citations"].as_array().unwrap()) {
         place(format!("[{number}]"), citation);

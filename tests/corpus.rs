@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use test_support::home::{Home, can, memlocal};
 use test_support::serving::Serving;
 use test_support::story::memorised;
@@ -31,6 +31,45 @@ fn a_corpus_is_listed_and_shown() {
     assert!(heads[0].starts_with("page 1 of story.txt, characters 0 to "), "{pages}");
     let by = "  abstract by smollm2-135m-instruct:q4_1: ";
     assert!(abstracts.len() == heads.len() && abstracts.iter().all(|line| line.starts_with(by)), "{pages}");
+}
+
+#[test]
+fn json_of_corpora_documents_and_models_is_what_a_server_answers() {
+    let Some(home) = Home::new("listed-as-json") else { return };
+    home.write("a.txt", "The lamp was out.\n");
+    home.get(&["ingest", "a.txt", "--corpus", "lamp", "--method", "rag"]);
+    let serving = Serving::start(&home, &[]);
+    let served = |path: &str| -> Value {
+        let answer = serving.get(path, "");
+        let (_, body) = answer.split_once("\r\n\r\n").unwrap();
+        // As the output of commands: `~` for this home.
+        let body = body.replace(&*home.path("").to_string_lossy(), "~/work/");
+        serde_json::from_str(&body).unwrap_or_else(|_| panic!("{answer}"))
+    };
+    let printed = |words: &[&str]| -> Value { serde_json::from_str(&home.get(words)).unwrap() };
+
+    // The files of the corpus may grow while the server reads them.
+    let counts = |mut list: Value| {
+        assert!(list["corpora"][0]["bytes"].take().is_u64(), "{list}");
+        list
+    };
+    assert_eq!(counts(printed(&["corpus", "list", "--json"])), counts(served("/v1/corpora")));
+    let documents = printed(&["corpus", "show", "lamp", "--json"]);
+    assert_eq!(documents["documents"], served("/v1/corpora/lamp/documents")["documents"]);
+    let document = printed(&["corpus", "show", "lamp", "--text", "a.txt", "--json"]);
+    assert_eq!(document, served("/v1/corpora/lamp/documents/1"));
+    assert_eq!(document["text"], "The lamp was out.\n");
+    let pages = printed(&["corpus", "show", "lamp", "--pages", "--json"]);
+    assert_eq!(pages["documents"][0]["parts"], document["parts"]);
+
+    let (models, shelf) = (printed(&["models", "list", "--json"]), served("/v1/shelf"));
+    let [models, shelf] = [&models, &shelf].map(|list| list["models"].as_array().unwrap());
+    assert_eq!(models.len(), shelf.len());
+    for (model, of_server) in models.iter().zip(shelf) {
+        assert!(model["name"].is_string() && model["memory_bytes"].is_u64(), "{model}");
+        let fields = model.as_object().unwrap();
+        assert!(fields.iter().all(|(name, value)| *value == of_server[name]), "{model} {of_server}");
+    }
 }
 
 #[test]
@@ -144,9 +183,12 @@ fn unknown_corpora_and_documents_are_reported_with_hints() {
     check(&["ingest", "--corpus", "stroy"], &nearest);
     let none = ["error: there is no corpus `diary`", "hint: make it with: memlocal ingest PATH --corpus NAME"];
     check(&["ask", "Who?", "--corpus", "diary"], &none);
-    let name = "error: `../story` cannot name a corpus: use 1 to 64 of a-z, 0-9, `.`, `_` and `-`, beginning with a \
-                letter or digit";
-    check(&["corpus", "show", "../story"], &[name]);
+    for (name, valid) in [("../story", "story"), ("Magi", "magi"), ("My Story", "my-story")] {
+        let error = format!(
+            "error: `{name}` cannot name a corpus: use 1 to 64 of a-z, 0-9, `.`, `_` and `-`, beginning with a letter or digit"
+        );
+        check(&["corpus", "show", name], &[&error, &format!("hint: `{valid}` is a valid name")]);
+    }
     check(
         &["corpus", "show", "story", "--text", "b.txt"],
         &["error: b.txt is not a document of this corpus", "hint: memlocal corpus show story lists them"],

@@ -141,7 +141,7 @@ fn a_folder_that_may_not_be_written_is_named() {
             .contains("\"hint\":\"let the user that runs the server write to its data folder; nothing was lost\"");
     assert!(given || said.err.contains("curl: "), "{responses}");
     assert!(said.err.contains("error: no permission to open or change disk/data/corpora/"), "{}", said.err);
-    let hint = "hint: choose a folder that you may write to: --data-dir FOLDER, or MEMLOCAL_HOME\n";
+    let hint = "hint: choose a folder that you may read and write: --data-dir FOLDER, or MEMLOCAL_HOME\n";
     assert_eq!(said.err.matches(hint).count(), 3, "{}", said.err);
 }
 

@@ -39,6 +39,8 @@ fn mistakes_on_the_command_line_have_hints() {
     let no_folder = ["error: there is no folder nowhere", "hint: make it, or choose another place"];
     home.run(&["corpus", "backup", "nosuch", "nowhere/a.sqlite"]).is_error(&no_folder);
     home.run(&["bundle", "-o", "nowhere/office"]).is_error(&no_folder);
+    home.run(&["ask", "Who?", "--docs", "file", "--trace", "nowhere/trace"]).is_error(&no_folder);
+    home.run(&["ingest", "file", "--corpus", "c", "--trace", "nowhere/trace"]).is_error(&no_folder);
     let before = "hint: write the question before --docs, which takes all words after it";
     home.run(&["ask", "--docs", ".", "Who is Della?"])
         .is_error(&["error: there is no question, and no file `Who is Della?`", before]);
@@ -82,6 +84,43 @@ fn a_key_is_put_where_the_server_looks_for_it() {
     assert_eq!(run(&["keys", "add", "ann"]).code, 0);
     assert_eq!((run(&["keys", "list"]).out.as_str(), home.data().join("keys").exists()), ("ann\n", false));
     assert_eq!(run(&["keys", "rm", "ann"]).out, "removed the key of ann\n");
+}
+
+#[test]
+fn a_key_file_that_cannot_be_used_has_a_hint() {
+    let home = Home::bare("hints-key-file");
+    let link = home.data().join("keys");
+    std::os::unix::fs::symlink("../drive/keys", &link).unwrap();
+    let missing = [
+        "error: cannot use ~/data/keys",
+        "  because: it is a link to ../drive/keys, which is not there",
+        "hint: mount the drive that has it, or remove the link",
+    ];
+    for words in [&["serve", "--port", "0"][..], &["keys", "list"], &["keys", "rm", "ann"], &["keys", "add", "ann"]] {
+        home.run(words).is_error(&missing);
+    }
+    std::fs::remove_file(&link).unwrap();
+    std::fs::write(&link, "ann\n").unwrap();
+    home.run(&["keys", "list"]).is_error(&[
+        "error: cannot use ~/data/keys",
+        "  because: line 1 of the key file is not `NAME DIGEST`",
+        "hint: correct or remove this line; `memlocal keys add NAME` makes a new key",
+    ]);
+}
+
+#[test]
+fn an_operator_without_a_key_is_named() {
+    let home = Home::bare("hints-operator");
+    // The server ends before it loads a model.
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let serve = |operator: &str| home.run(&["serve", "--operator", operator, "--port", &port]).err;
+    assert!(serve("bob").starts_with("error: cannot listen on "), "without keys every user is the operator");
+    home.get(&["keys", "add", "ann"]);
+    assert!(serve("ann").starts_with("error: cannot listen on "), "{}", serve("ann"));
+    let note =
+        "note: bob has no key yet, so this server has no operator: memlocal keys add bob\nerror: cannot listen on ";
+    assert!(serve("bob").starts_with(note), "{}", serve("bob"));
 }
 
 #[test]

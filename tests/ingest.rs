@@ -106,14 +106,13 @@ fn unreadable_files_are_named_and_the_others_are_ingested() {
     home.write("cut.pdf", b"%PDF-1.7\n");
     home.write("cut.docx", b"PK\x03\x04");
     home.write("lamp.jpg", b"\xff\xd8\xff");
+    home.write("lamp.heic", b"\xff\xd8\xfe");
     home.copy(&fixtures().join("scan.pdf"), "scan.pdf");
     home.copy(&fixtures().join("locked.pdf"), "locked.pdf");
     let bad = [
         ("missing.txt", "cannot be read: No such file or directory (os error 2)"),
-        (
-            "lamp.jpg",
-            "unsupported file type (supported: .txt .text .log .rst .tex .org .adoc .srt .vtt .md .markdown .csv ",
-        ),
+        ("lamp.jpg", "unsupported file type\n"),
+        ("lamp.heic", "unsupported file type\n"),
         ("empty.txt", "the file is empty"),
         ("binary.txt", "binary data, not text: byte 4 is NUL"),
         ("cut.txt", "the text is not valid UTF-8 at byte 6; save it as UTF-8"),
@@ -134,6 +133,9 @@ fn unreadable_files_are_named_and_the_others_are_ingested() {
         assert!(said.err.contains(&format!("skipped {name}: {reason}")), "{name}: {}", said.err);
     }
     assert_eq!(said.err.matches("skipped ").count(), bad.len(), "{}", said.err);
+    let types = "\nhint: files of these types are read: .txt .text .log .rst .tex .org .adoc .srt ";
+    assert_eq!(said.err.matches(types).count(), 1, "{}", said.err);
+    assert!(said.err.find(types) > said.err.rfind("\nskipped "), "it follows the files: {}", said.err);
     assert_eq!((said.code, said.out.as_str()), (3, "some: 1 document, 1 page\n"));
 
     let said = home.run(&[&["ingest"], &names[..], &to_corpus].concat());

@@ -58,6 +58,15 @@ fn a_damaged_model_is_found_and_can_be_had_again() {
     home.write(WEIGHTS, &bytes);
     let said = home.run(&["models", "pull", LANGUAGE_MODEL, "--from", WEIGHTS]);
     assert!(said.code == 1 && said.err.contains("has the SHA-256 digest "), "{said:?}");
+    let hint = "hint: --from takes the files of smollm2-135m-instruct:q4_1, which memlocal models show \
+                smollm2-135m-instruct:q4_1 lists, or their folder; to use another model, name its path: --model PATH\n";
+    assert!(said.err.ends_with(hint), "{}", said.err);
+    let missing = home.run(&["models", "pull", LANGUAGE_MODEL, "--from", "nowhere"]);
+    assert!(
+        missing.code == 1 && missing.err.contains(&format!("error: nowhere/{WEIGHTS} is missing\n")),
+        "{missing:?}"
+    );
+    assert!(missing.err.ends_with(hint), "{}", missing.err);
 
     assert_eq!(home.get(&["models", "rm", LANGUAGE_MODEL]), "removed smollm2-135m-instruct:q4_1\n");
     assert!(!weights.exists());

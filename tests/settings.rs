@@ -71,6 +71,14 @@ fn a_wrong_variable_of_the_environment_is_named() {
     assert!(port.err.ends_with(&hint("MEMLOCAL_PORT")), "{port:?}");
     let typed = run(&["corpus", "list", "--gpu=second"]);
     assert!(typed.code == 2 && typed.err.contains("'second'") && !typed.err.contains("hint: "), "{typed:?}");
+    for words in [
+        &["corpus", "list", "--gpu", "none"][..],
+        &["--gpu", "none", "corpus", "list"],
+        &["models", "list", "--gpu=none"],
+    ] {
+        let overridden = run(words);
+        assert_eq!((overridden.code, overridden.err.as_str()), (0, ""), "{words:?}");
+    }
     let of_servers = home.command(&["corpus", "list"]).env("MEMLOCAL_PORT", "web").output().unwrap();
     assert!(of_servers.status.success(), "a port matters to servers only: {of_servers:?}");
 }

@@ -84,7 +84,7 @@ fn judged(statements: &[Statement], citations: &[Citation], pages: &Pages) -> St
             }
             (Support::Quoted, Some(citation)) => {
                 rest.push('\n');
-                quote("MAY NOT ANSWER THE QUESTION, words of", citation, pages, &mut rest);
+                quote("NOT CONFIRMED AS THE ANSWER, words of", citation, pages, &mut rest);
             }
             _ => drop(writeln!(rest, "\nNOT SUPPORTED by the documents: {text}")),
         }
@@ -129,7 +129,7 @@ mod tests {
         ];
         let want = "\nNOT SUPPORTED by the documents: Jim sold a pizza.\n\nCONTRADICTED by the documents: Della got $30.\n\
                     the documents say a.txt, page 1, characters 0 to 4\n    She got $20.\n\n\
-                    MAY NOT ANSWER THE QUESTION, words of a.txt, page 1, characters 0 to 4\n    Jim slept.\n\n\
+                    NOT CONFIRMED AS THE ANSWER, words of a.txt, page 1, characters 0 to 4\n    Jim slept.\n\n\
                     [1] a.txt, page 1, characters 0 to 4\n    Jim had no money.\n";
         let citations = [citation("Jim had no money.")];
         assert_eq!(judged(&statements, &citations, &[(7, 1)].into()), want);

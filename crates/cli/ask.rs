@@ -11,7 +11,7 @@ use launch::eprintln;
 use launch::failure::{refusal, skipped_some};
 use launch::flags::GlobalFlags;
 use launch::output::print_line;
-use launch::{Backend, absolute, home, model_name, prefixes_need_local_engine, wait_for};
+use launch::{Backend, absolute, check_folder_of, home, model_name, prefixes_need_local_engine, wait_for};
 use memory::{Answer, Choice, MemoryError, Session, choose, default_page_tokens, prepared};
 use store::Corpora;
 
@@ -34,6 +34,9 @@ pub fn run(ask: &Ask, global: &GlobalFlags) -> Result<ExitCode> {
         return Err(prefixes_need_local_engine());
     }
     ask.models.check_adapters_are_used()?;
+    if let Some(file) = &ask.trace {
+        check_folder_of(file)?;
+    }
     let corpora = home::corpora(global)?;
     let docs = &ask.documents.docs;
     let mut documents = Documents::find(docs)?;

@@ -13,8 +13,9 @@ use launch::output::{counted, print, print_line, print_table, printable};
 use launch::{absolute, check_folder_of, home, shown};
 use memory::graph_view::Format;
 use memory::{Settings, methods};
-use server::{Forget, ServerError};
-use store::{Corpora, Corpus, Layer, Listing, Loss, Repaired};
+use serde_json::{Value, json};
+use server::{Forget, ServerError, corpus_json, document_json, documents_json, parts_json};
+use store::{Corpora, Corpus, DocId, Layer, Listing, Loss, Repaired};
 
 use crate::args::Corpus as Command;
 
@@ -24,14 +25,20 @@ const WRITTEN_BY_BACKUP: &str = "give the file that `memlocal corpus backup` wro
 pub fn run(command: &Command, global: &GlobalFlags) -> Result<ExitCode> {
     let corpora = home::corpora(global)?;
     match command {
-        Command::List => {
+        Command::List { json: true } => {
+            let listings: Vec<Value> = corpora.list()?.into_iter().map(corpus_json).collect();
+            print_json(&json!({ "corpora": listings }))?;
+        }
+        Command::List { json: false } => {
             let header = ["corpus", "documents", "passages", "pages to memorise", "size"];
             print_table(&header, corpora.list()?.into_iter().map(row))?;
         }
-        Command::Show { name, pages, text } => {
+        Command::Show { name, pages, text, json } => {
             let corpus = known(corpora.open(name))?;
             match text {
-                Some(path) => print(document_text(&corpus, path)?)?,
+                Some(path) if *json => print_json(&document_json(&corpus, document(&corpus, path)?)?)?,
+                Some(path) => print(corpus.document_text(document(&corpus, path)?)?)?,
+                None if *json => print_json(&shown_as_json(&corpus, *pages)?)?,
                 None if *pages => show_pages(&corpus)?,
                 None => show_documents(&corpus)?,
             }
@@ -181,11 +188,12 @@ fn row(listing: Listing) -> Vec<String> {
     vec![listing.name.to_string(), documents, passages, pending, size]
 }
 
-fn document_text(corpus: &Corpus, path: &Path) -> Result<String> {
+/// The document with this path.
+fn document(corpus: &Corpus, path: &Path) -> Result<DocId> {
     // Documents that a server received have plain names.
     let named = corpus.document_at(&path.to_string_lossy())?;
     match named.map_or_else(|| corpus.document_at(&absolute(path).display().to_string()), |found| Ok(Some(found)))? {
-        Some(document) => Ok(corpus.document_text(document.id)?),
+        Some(document) => Ok(document.id),
         None => Err(refusal(
             format!("{} is not a document of this corpus", shown(path)),
             format!("memlocal corpus show {} lists them", corpus.name()),
@@ -207,12 +215,30 @@ fn graph(corpus: &Corpus, format: Format, question: Option<&str>) -> Result<Stri
             },
             |question| format!("{question:?}"),
         );
-        return Err(refusal(
-            format!("{} of {} blocks of {name} have been read for this graph", view.read, view.of),
-            format!("memlocal ask {asked} --corpus {name} --method {method} builds it"),
-        ));
+        let lacks = match (view.of, question) {
+            (0, None) => format!("{name} has no graph yet"),
+            (0, Some(_)) => format!("{name} has no graph for this question yet"),
+            (of, _) => format!("{} of {of} blocks of {name} have been read for this graph", view.read),
+        };
+        return Err(refusal(lacks, format!("memlocal ask {asked} --corpus {name} --method {method} builds it")));
     }
     Ok((kind.export)(corpus, question, format)?)
+}
+
+/// The documents, each with its parts if its pages are asked for.
+fn shown_as_json(corpus: &Corpus, pages: bool) -> Result<Value> {
+    let documents = corpus.documents()?;
+    let mut shown = documents_json(corpus, &documents)?;
+    if pages {
+        for (line, document) in shown.iter_mut().zip(&documents) {
+            line["parts"] = parts_json(corpus, document.id)?.into();
+        }
+    }
+    Ok(json!({ "documents": shown }))
+}
+
+fn print_json(value: &Value) -> Result<()> {
+    print_line(serde_json::to_string_pretty(value)?)
 }
 
 fn show_documents(corpus: &Corpus) -> Result<()> {

@@ -12,7 +12,7 @@ use launch::progress::Steps;
 use launch::{absolute, pdf_child, shown, wait_for};
 use memory::{Session, add, add_text, prepare};
 use server::Forget;
-use sources::{Kind, Opened, ReadOptions, Selection, SkipReason, SlackUsers, Source, Sources, TextFile};
+use sources::{Cause, Kind, Opened, ReadOptions, Selection, SkipReason, SlackUsers, Source, Sources, TextFile};
 use store::{Change, Writer};
 
 /// The documents in files and folders, opened one at a time, so that only one is in memory. Unreadable inputs are
@@ -26,6 +26,8 @@ pub struct Documents {
     /// The names in exports of Slack under the given paths.
     slack_users: SlackUsers,
     skipped: usize,
+    /// Whether a file of an unsupported type was skipped since the supported types were named.
+    has_unsupported: bool,
     /// Why entries of the folders were left out that were not reported.
     left_out: Vec<SkipReason>,
     /// The absolute paths of files and folders that could not be read.
@@ -101,9 +103,7 @@ impl Documents {
 
     /// The types of files that are read, and how many entries were left out for which reason.
     fn what_is_read(&self) -> String {
-        let named = Kind::EXTENSIONS.iter().filter(|(_, kind)| *kind != Kind::Code);
-        let types: Vec<String> = named.map(|(extension, _)| format!(".{extension}")).collect();
-        let mut hint = format!("files of these types are read: {} and source code", types.join(" "));
+        let mut hint = format!("files of these types are read: {} and source code", extensions());
         let reasons = [
             (SkipReason::Hidden, "hidden (the name begins with a dot)"),
             (SkipReason::Ignored, "named in .gitignore"),
@@ -150,6 +150,7 @@ impl Documents {
             next: None,
             slack_users: SlackUsers::below(paths),
             skipped: 0,
+            has_unsupported: false,
             left_out: Vec::new(),
             failed: Vec::new(),
             read: HashSet::new(),
@@ -170,8 +171,16 @@ impl Documents {
             } else if let Some(file) = self.files.next() {
                 self.open_file(file);
             } else {
+                self.name_supported();
                 return;
             }
+        }
+    }
+
+    /// Names the supported types, once for all files of others.
+    fn name_supported(&mut self) {
+        if std::mem::take(&mut self.has_unsupported) {
+            eprintln!("hint: files of these types are read: {}, source code, and any text in UTF-8", extensions());
         }
     }
 
@@ -192,7 +201,7 @@ impl Documents {
             }
             Ok(Opened::Sources(sources)) => self.open = Some(OpenFile { file, path, name, sources }),
             Err(error) => {
-                self.skip(&file, error.cause);
+                self.skip_unopened(&file, error.cause);
                 self.failed.push(path);
             }
         }
@@ -220,6 +229,16 @@ impl Documents {
         self.next = Some(document);
     }
 
+    fn skip_unopened(&mut self, file: &Path, cause: Cause) {
+        match cause {
+            Cause::UnknownKind => {
+                self.has_unsupported = true;
+                self.skip(file, "unsupported file type");
+            }
+            cause => self.skip(file, cause),
+        }
+    }
+
     fn skip(&mut self, file: &Path, why: impl Display) {
         eprintln!("skipped {}: {why}", printable(file.display()));
         self.skipped += 1;
@@ -233,6 +252,12 @@ impl Iterator for Documents {
         self.read_on();
         self.next.take()
     }
+}
+
+/// The extensions of files that are read, without those of source code.
+fn extensions() -> String {
+    let named = Kind::EXTENSIONS.iter().filter(|(_, kind)| *kind != Kind::Code);
+    named.map(|(extension, _)| format!(".{extension}")).collect::<Vec<_>>().join(" ")
 }
 
 /// The paths in one line.

@@ -5,11 +5,10 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use calls::{Priority, TenantId, WorkflowId};
-use launch::Backend;
 use launch::corpus_adapter::reader_of;
 use launch::failure::{refusal, skipped_some};
 use launch::flags::GlobalFlags;
-use launch::home;
+use launch::{Backend, check_folder_of, home};
 use memory::{Session, Trace};
 use sources::{Selection, Watch};
 use store::{Corpora, Writer};
@@ -21,6 +20,9 @@ use crate::{settings, watch};
 
 pub fn run(ingest: &Ingest, global: &GlobalFlags) -> Result<ExitCode> {
     ingest.models.check_adapters_are_used()?;
+    if let Some(file) = &ingest.trace {
+        check_folder_of(file)?;
+    }
     let corpora = home::corpora(global)?;
     let name = &ingest.corpus;
     let selection = Selection::new(&ingest.include, &ingest.exclude)?;

@@ -39,11 +39,12 @@ fn main() -> ExitCode {
     if let Some(arguments) = bench::arguments() {
         return bench::run(&arguments).unwrap_or_else(|error| failure::report(&error));
     }
-    let args: Args = match config_file::parse(args::command(), Sections::OfCommands) {
+    let command = args::command();
+    let args: Args = match config_file::parse(command.clone(), Sections::OfCommands) {
         Ok(args) => args,
         Err(error) => {
             // `doctor` reports a wrong config file with all else.
-            let args: Option<Args> = config_file::parse_without_file(args::command());
+            let args: Option<Args> = config_file::parse_without_file(command);
             return match &args {
                 Some(Args { command: Command::Doctor(doctor), global }) => doctor::run(doctor, global, Err(error)),
                 _ => Err(error),

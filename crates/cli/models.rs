@@ -12,20 +12,24 @@ use launch::output::{print_line, print_table};
 use launch::plan::{MIN_KV_TOKENS, Place, Plan};
 use launch::progress::Downloads;
 use launch::split::{Placement, held};
-use launch::{check_kv, fetching, home, loader};
+use launch::{absolute, check_kv, fetching, home, loader};
 use models::fetch::{
-    FetchOptions, Fetched, HubName, Named, Progress, Resolved, State, Verdict, list, list_named, locate, locate_named,
-    remove, remove_named, resolve, verify, verify_named,
+    FetchError, FetchOptions, Fetched, HubName, Named, Progress, Resolved, State, Verdict, list, list_named, locate,
+    locate_named, remove, remove_named, resolve, verify, verify_named,
 };
 use models::manifest::{Choice, Kind, Source, Variant};
 use models::{Footprint, LoadOptions};
+use serde_json::{Value, json};
+use server::{Shelf as _, ShelfModel};
 
 use crate::args::Models as Command;
+use crate::shelf::LocalModels;
 
 pub fn run(command: &Command, global: &GlobalFlags) -> Result<ExitCode> {
     let options = home::fetching(global)?;
     match command {
-        Command::List => list_all(&options)?,
+        Command::List { json: true } => print_json(options, global)?,
+        Command::List { json: false } => list_all(&options)?,
         Command::Show(model) => match managed(&model.name)? {
             Managed::Known(choice) => show(choice, &options)?,
             Managed::Named(name) => show_named(&name, &options)?,
@@ -82,6 +86,19 @@ fn managed(name: &str) -> Result<Managed> {
             "give a name from `memlocal models list`; files at a path are not managed",
         )),
     }
+}
+
+/// Prints the models that a server of this data folder would list at /v1/shelf.
+fn print_json(options: FetchOptions, global: &GlobalFlags) -> Result<()> {
+    let folder = absolute(&home::folder(global)?);
+    let models = LocalModels::new(options, global, None, Vec::new(), folder).list();
+    let line = |model: &ShelfModel| {
+        let mut line = json!(model);
+        line["memory_bytes"] = model.memory.whole.into();
+        line
+    };
+    let models: Vec<Value> = models.iter().map(line).collect();
+    print_line(serde_json::to_string_pretty(&json!({ "models": models }))?)
 }
 
 fn list_all(options: &FetchOptions) -> Result<()> {
@@ -192,6 +209,9 @@ fn pull(model: &Managed, options: &FetchOptions) -> Result<()> {
         return print_line(format_args!("{model} is already installed: {path}"));
     }
     let fetched = match model {
+        Managed::Known(choice) if options.local.is_some() => {
+            fetching::bring(*choice, options).map_err(|error| with_hint_of_files(error, *choice))?
+        }
         Managed::Known(choice) => fetching::bring(*choice, options)?,
         Managed::Named(name) if options.local.is_some() => {
             return Err(refusal(
@@ -202,6 +222,21 @@ fn pull(model: &Managed, options: &FetchOptions) -> Result<()> {
         Managed::Named(name) => fetching::bring_named(name, options)?,
     };
     print_line(format_args!("fetched {model} {}", fetched.source))
+}
+
+/// Gives the error of files that are not those of the model the hint which ones these are.
+fn with_hint_of_files(error: anyhow::Error, choice: Choice<'_>) -> anyhow::Error {
+    use FetchError::{MissingFile, WrongDigest, WrongSize};
+    let wrong = error.downcast_ref::<FetchError>();
+    if !matches!(wrong, Some(MissingFile { .. } | WrongSize { .. } | WrongDigest { .. })) {
+        return error;
+    }
+    let flag = if matches!(choice.manifest.kind, Kind::Decoder { .. }) { "--model" } else { "--embedder" };
+    let hint = format!(
+        "--from takes the files of {choice}, which memlocal models show {choice} lists, or their folder; to use another \
+         model, name its path: {flag} PATH"
+    );
+    refusal(error.to_string(), hint)
 }
 
 /// Prints the parts of a plan, and by device if one GPU does not hold all; it is an error if they do not fit.

@@ -32,6 +32,10 @@ pub fn run(serve: &Serve, global: &GlobalFlags) -> Result<ExitCode> {
             "make a key with `memlocal keys add NAME`, or serve on 127.0.0.1",
         ));
     }
+    let has_no_key = |name: &&String| keys.keys().is_some_and(|keys| keys.names().all(|known| known != name.as_str()));
+    if let Some(name) = serve.operator.as_ref().filter(has_no_key) {
+        eprintln!("note: {name} has no key yet, so this server has no operator: memlocal keys add {name}");
+    }
     let private_adapter = corpus_adapter::private(&serve.models, global)?;
     if let Some(path) = private_adapter.filter(|_| keys.keys().is_some()) {
         return Err(refusal(
@@ -119,7 +123,7 @@ pub fn run_keys(command: &KeysCommand, global: &GlobalFlags) -> Result<ExitCode>
                 eprintln!("there are no keys, and none is required: memlocal keys add NAME makes the first");
                 return Ok(ExitCode::SUCCESS);
             }
-            let keys = Keys::read(&path).with_context(|| format!("cannot use {}", path.display()))?;
+            let keys = Keys::read(&path).map_err(|error| unusable(error, &path))?;
             keys.names().try_for_each(print_line)?;
         }
         KeysCommand::Rm { name, keys } => {
@@ -134,14 +138,24 @@ pub fn run_keys(command: &KeysCommand, global: &GlobalFlags) -> Result<ExitCode>
     Ok(ExitCode::SUCCESS)
 }
 
-/// An error about a key file, which names it.
+/// An error of changing a key file; one about the file names it.
 fn of_file(error: KeysError, path: &Path) -> anyhow::Error {
     match error {
-        KeysError::Io(_) | KeysError::Line { .. } => {
-            anyhow::Error::new(error).context(format!("cannot use {}", path.display()))
-        }
+        KeysError::Io(_) | KeysError::Link { .. } | KeysError::Line { .. } => unusable(error, path),
         error => error.into(),
     }
+}
+
+/// The error of a key file that cannot be used.
+fn unusable(error: KeysError, path: &Path) -> anyhow::Error {
+    let error = match error {
+        KeysError::Link { .. } => refusal(error.to_string(), "mount the drive that has it, or remove the link"),
+        KeysError::Line { .. } => {
+            refusal(error.to_string(), "correct or remove this line; `memlocal keys add NAME` makes a new key")
+        }
+        error => error.into(),
+    };
+    error.context(format!("cannot use {}", path.display()))
 }
 
 fn server(models: &ModelFlags, endpoint: &EndpointFlags, config: Config, global: &GlobalFlags) -> Result<Server> {
@@ -241,11 +255,10 @@ fn no_key_file(path: &Path) -> anyhow::Error {
 /// The key file that is named, which must exist, or the one in the data folder.
 fn keys(serve: &Serve, global: &GlobalFlags) -> Result<KeysFile> {
     let path = serve.keys.clone().map_or_else(|| keys_file(global), Ok)?;
-    let wrong = || format!("cannot use {}", path.display());
     if serve.keys.is_some() && !is_there(&path) {
         return Err(no_key_file(&path));
     }
-    KeysFile::open(&path).with_context(wrong)
+    KeysFile::open(&path).map_err(|error| unusable(error, &path))
 }
 
 fn runtime() -> Result<Runtime> {

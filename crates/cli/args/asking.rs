@@ -134,7 +134,7 @@ pub struct MethodChoice {
     /// 2048 at most]
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub page_tokens: Option<usize>,
-    /// Temperature of sampling; 0 is greedy
+    /// Temperature of sampling, 0 to 2; 0 is greedy
     #[arg(long, default_value_t = 0.3, value_name = "T", value_parser = temperature, allow_negative_numbers = true)]
     pub temperature: f32,
     /// Seed of sampling: the same seed gives the same text

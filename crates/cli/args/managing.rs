@@ -12,7 +12,11 @@ use memory::{Method, methods};
 #[derive(Debug, Subcommand)]
 pub enum Corpus {
     /// List all corpora
-    List,
+    List {
+        /// Print one JSON object instead of a table: the fields of GET /v1/corpora
+        #[arg(long)]
+        json: bool,
+    },
     /// Show the documents of a corpus
     Show {
         /// The corpus
@@ -23,6 +27,9 @@ pub enum Corpus {
         /// Print the text of one document, to which citations refer
         #[arg(long, value_name = "PATH", conflicts_with = "pages")]
         text: Option<PathBuf>,
+        /// Print one JSON object instead: the fields of GET /v1/corpora/NAME/documents, and of /documents/ID for --text
+        #[arg(long)]
+        json: bool,
     },
     /// Print a graph that mindgraph has built
     Graph {
@@ -84,7 +91,11 @@ pub enum Methods {
 #[derive(Debug, Subcommand)]
 pub enum Models {
     /// List known models and which of them are installed
-    List,
+    List {
+        /// Print one JSON object instead of a table: the fields of GET /v1/shelf
+        #[arg(long)]
+        json: bool,
+    },
     /// Show what is known of a model
     Show(Model),
     /// Fetch a model

@@ -37,7 +37,8 @@ pub struct Serve {
     /// Maximum bytes of an upload, all its files together
     #[arg(long, default_value_t = 256 << 20, value_name = "BYTES", value_parser = at_least_one)]
     pub max_upload: usize,
-    /// Allow requests from web pages of this origin, such as https://chat.example; may be given several times
+    /// Allow requests from web pages of this origin, such as https://chat.example, and requests that name its host, as a
+    /// proxy passes them on; may be given several times
     #[arg(long = "allow-origin", value_name = "ORIGIN", value_parser = origin)]
     pub allow_origins: Vec<String>,
     /// Write prompts to the log, which contains none of their text otherwise
