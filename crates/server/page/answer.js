@@ -9,7 +9,7 @@ const WORDS = {
   supported: "supported",
   contradicted: "contradicted",
   unsupported: "not supported",
-  quoted: "may not answer the question",
+  quoted: "not confirmed as the answer",
 };
 
 /** The sources of an answer, numbered by their first use. */

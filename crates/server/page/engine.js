@@ -83,7 +83,7 @@ function draw({ models }) {
     const kept = keep(state);
     const prompts = state.cached_tokens + state.read_tokens;
     const hits = prompts ? `${Math.round((100 * state.cached_tokens) / prompts)} % of ${prompts} prompt tokens` : "";
-    const pages = `${state.used_pages} in use, ${state.cached_pages} cached, ${state.pinned_pages} pinned, of ${state.total_pages}`;
+    const pages = `${state.used_pages} in use, ${state.cached_pages} cached, of ${state.total_pages}`;
     return el("div", {}, el("h3", {}, state.model),
       el("div", { className: "charts" }, ...CHARTS.map((chart) => figure(chart, kept))),
       bar(`KV pages: ${pages}`, state.total_pages, state.used_pages, state.cached_pages),

@@ -37,12 +37,12 @@ pub struct Config {
     /// True if the models run with an adapter that was trained on one user's documents, whose words its replies may contain:
     /// as soon as keys are required, requests are refused.
     pub private_adapter: bool,
-    /// True if the server listens on a loopback address: requests must then name a loopback host, which prevents DNS
-    /// rebinding.
+    /// True if the server listens on a loopback address: requests must then name a loopback host, or that of an allowed
+    /// origin, which prevents DNS rebinding.
     pub loopback_only: bool,
     /// Time limit for a request's head and for its body, and for a pause in an upload.
     pub read_timeout: Duration,
-    /// Origins (`https://chat.example`) allowed besides the server's own.
+    /// Origins (`https://chat.example`) allowed besides the server's own; requests may name their hosts.
     pub allow_origins: Vec<String>,
     /// True if prompts are written to the log.
     pub log_prompts: bool,

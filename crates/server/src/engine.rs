@@ -54,11 +54,10 @@ pub(crate) async fn sample(app: &App) -> Infallible {
 /// A gauge or counter of a model: name, type, help text and value.
 type Metric = (&'static str, &'static str, &'static str, fn(&ModelState) -> f64);
 
-const METRICS: [Metric; 12] = [
+const METRICS: [Metric; 11] = [
     ("memlocal_kv_pages", "gauge", "KV pages.", |state| state.total_pages as f64),
     ("memlocal_kv_pages_used", "gauge", "KV pages of running calls.", |state| state.used_pages as f64),
     ("memlocal_kv_pages_cached", "gauge", "Cached KV pages without users.", |state| state.cached_pages as f64),
-    ("memlocal_kv_pages_pinned", "gauge", "Pinned KV pages.", |state| state.pinned_pages as f64),
     ("memlocal_engine_running", "gauge", "Running calls.", |state| state.running as f64),
     ("memlocal_engine_waiting", "gauge", "Waiting calls.", |state| state.waiting as f64),
     ("memlocal_engine_steps_total", "counter", "Engine steps.", |state| state.steps as f64),

@@ -65,8 +65,8 @@ pub enum ServerError {
     TooLarge { limit_bytes: usize },
     #[error("the request did not come within {} s", .0.as_secs_f64())]
     RequestTimeout(Duration),
-    #[error("{0} is not allowed here")]
-    Method(String),
+    #[error("{method} is not allowed here")]
+    Method { method: String, allowed: Vec<String> },
     // Errors of the server.
     #[error("{running} of your requests are being answered already; try again when one of them has ended")]
     Busy { running: usize },
@@ -136,7 +136,7 @@ impl ServerError {
             Self::CrossSite(_) => (S::FORBIDDEN, "foreign_origin"),
             Self::TooLarge { .. } => (S::PAYLOAD_TOO_LARGE, "request_too_large"),
             Self::RequestTimeout(_) => (S::REQUEST_TIMEOUT, "request_timeout"),
-            Self::Method(_) => (S::METHOD_NOT_ALLOWED, "method_not_allowed"),
+            Self::Method { .. } => (S::METHOD_NOT_ALLOWED, "method_not_allowed"),
             Self::Busy { .. } | Self::LoadsWaiting { .. } => (S::TOO_MANY_REQUESTS, "overloaded"),
             Self::RateLimited { .. } => (S::TOO_MANY_REQUESTS, "rate_limit_exceeded"),
             Self::DeadlineExceeded(_) => (S::GATEWAY_TIMEOUT, "deadline"),
@@ -204,9 +204,16 @@ impl ServerError {
             }
             Self::LoadsWaiting { .. } => "try again when the model is loaded; GET /v1/shelf shows it".into(),
             Self::NoRoom { .. } => "choose a smaller model, or a smaller KV cache with --kv-tokens".into(),
-            // The name of another host is no origin: it may not be allowed.
             Self::CrossSite(source) if source.contains("://") => {
                 format!("to let pages of this origin ask, start the server with --allow-origin {source}")
+            }
+            Self::CrossSite(origin) if origin == "null" => {
+                "open the page from this server: a file, or a page without an origin, may not ask".into()
+            }
+            Self::CrossSite(host) => {
+                format!(
+                    "to serve under this host name, as behind a proxy, start the server with --allow-origin https://{host}"
+                )
             }
             Self::EngineEnded => "start the server again; its log has the cause".into(),
             Self::NoDatabase => "check that PostgreSQL runs and that this machine reaches it".into(),
@@ -215,6 +222,7 @@ impl ServerError {
             }
             Self::NoKey | Self::WrongKey => "`memlocal keys add NAME` creates a key".into(),
             Self::PrivateAdapter => "start the server again without this --adapter".into(),
+            Self::Method { allowed, .. } => format!("send {}", allowed.join(" or ")),
             Self::TooLarge { .. } => {
                 "send less at once, or start the server with a larger --max-body or --max-upload".into()
             }
@@ -231,6 +239,7 @@ impl ServerError {
             Self::Store(E::UnknownCorpus { .. }) => {
                 "GET /v1/corpora lists all corpora, POST /v1/corpora creates one".into()
             }
+            Self::Store(E::InvalidName { name }) => format!("`{}` is a valid name", store::CorpusName::like(name)),
             Self::Store(E::CorpusBusy { .. }) => {
                 "wait until that process is done, or stop it: its finished work is stored".into()
             }
@@ -241,7 +250,7 @@ impl ServerError {
             Self::Store(E::DiskFull { .. }) => "free some space; nothing was lost".into(),
             Self::DataFolder(error) if is_full(error) => "free some space; nothing was lost".into(),
             Self::Store(E::NotPermitted { .. }) => {
-                "let the user that runs the server write to its data folder; nothing was lost".into()
+                "let the user that runs the server read and write its data folder; nothing was lost".into()
             }
             Self::DataFolder(error) if is_protected(error) => {
                 "let the user that runs the server write to its data folder; nothing was lost".into()

@@ -110,10 +110,10 @@ impl HttpBody for LoggedBody {
 }
 
 /// Refuses cross-site requests: a foreign `Origin`, or a foreign `Host` that was resolved to this machine (DNS
-/// rebinding).
+/// rebinding). The host of an allowed origin is not foreign: a proxy passes it on.
 pub(crate) async fn refuse_cross_site(State(app): State<App>, request: Request, next: Next) -> Response {
     let allowed_origin = allowed_origin(request.headers(), &app.config.allow_origins).cloned();
-    if let Some(source) = cross_site_source(request.headers(), app.config.loopback_only, allowed_origin.is_some()) {
+    if let Some(source) = cross_site_source(request.headers(), app.config.loopback_only, &app.config.allow_origins) {
         return ServerError::CrossSite(source).into_response();
     }
     let Some(origin) = allowed_origin else { return next.run(request).await };
@@ -148,16 +148,25 @@ fn allowed_origin<'a>(headers: &'a HeaderMap, allowed: &[String]) -> Option<&'a 
     headers.get(header::ORIGIN).filter(|origin| allowed.iter().any(|known| known.as_bytes() == origin.as_bytes()))
 }
 
-fn cross_site_source(headers: &HeaderMap, loopback_only: bool, is_allowed: bool) -> Option<String> {
+/// The foreign host or origin of a request, if it has one.
+fn cross_site_source(headers: &HeaderMap, loopback_only: bool, allowed: &[String]) -> Option<String> {
     // Bytes beyond ASCII are compared too: a header with them is not an absent one.
     let value = |name| headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()));
     let host = value(header::HOST).unwrap_or_default();
-    if loopback_only && !host.is_empty() && !is_loopback(&host) {
+    if loopback_only && !host.is_empty() && !is_loopback(&host) && !is_host_of(&host, allowed) {
         return Some(host.into_owned());
     }
     let origin = value(header::ORIGIN)?;
     let is_same = origin.split_once("://").is_some_and(|(_, authority)| authority == host);
-    (!is_same && !is_allowed).then(|| origin.into_owned())
+    (!is_same && allowed_origin(headers, allowed).is_none()).then(|| origin.into_owned())
+}
+
+/// Whether a host, with its port, is that of one of these origins.
+fn is_host_of(host: &str, origins: &[String]) -> bool {
+    origins.iter().any(|origin| {
+        let known = origin.strip_prefix("https://").or_else(|| origin.strip_prefix("http://"));
+        known.is_some_and(|known| known.eq_ignore_ascii_case(host))
+    })
 }
 
 fn is_loopback(host: &str) -> bool {
@@ -237,7 +246,8 @@ mod tests {
             if !origin.is_empty() {
                 headers.insert("origin", value(origin));
             }
-            assert_eq!(cross_site_source(&headers, loopback_only, false).is_some(), refused, "{host} {origin}");
+            let allowed = ["https://memory.example".to_owned(), "chrome-extension://abcdef".to_owned()];
+            assert_eq!(cross_site_source(&headers, loopback_only, &allowed).is_some(), refused, "{host} {origin}");
         };
         check("localhost:8080", "", true, false);
         check("127.0.0.1:8080", "http://127.0.0.1:8080", true, false);
@@ -249,6 +259,12 @@ mod tests {
         check("evil.example:8080", "", true, true);
         check("ÿevil.example", "", true, true);
         check("localhost", "http://ÿevil.example", true, true);
+        check("memory.example", "", true, false);
+        check("Memory.Example", "https://memory.example", true, false);
+        check("memory.example", "https://evil.example", true, true);
+        check("memory.example:8080", "", true, true);
+        check("memory.example.evil.example", "", true, true);
+        check("abcdef", "", true, true);
         check("box.home:8080", "http://box.home:8080", false, false);
         check("box.home:8080", "http://evil.example", false, true);
     }

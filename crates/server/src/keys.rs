@@ -29,6 +29,8 @@ pub struct Keys {
 pub enum KeysError {
     #[error("the key file cannot be read or written")]
     Io(#[from] io::Error),
+    #[error("it is a link to {}, which is not there", .target.display())]
+    Link { target: PathBuf },
     #[error("line {line} of the key file is not `NAME DIGEST`")]
     Line { line: usize },
     #[error(
@@ -49,7 +51,7 @@ impl Keys {
     /// # Errors
     /// A [`KeysError`] with the invalid line.
     pub fn read(path: &Path) -> Result<Keys, KeysError> {
-        Keys::parse(&fs::read_to_string(path)?)
+        Keys::parse(&fs::read_to_string(target(path)?)?)
     }
 
     fn parse(text: &str) -> Result<Keys, KeysError> {
@@ -76,6 +78,7 @@ impl Keys {
     /// # Errors
     /// A [`KeysError`]; the file is unchanged then, unless only synchronising its folder failed.
     pub fn add(path: &Path, name: &str) -> Result<String, KeysError> {
+        let path = &target(path)?;
         let _one = lock(path)?;
         let mut text = match fs::read_to_string(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
@@ -98,6 +101,7 @@ impl Keys {
     /// # Errors
     /// A [`KeysError`]; the file is unchanged then, unless only synchronising its folder failed.
     pub fn remove(path: &Path, name: &str) -> Result<(), KeysError> {
+        let path = &target(path)?;
         let _one = lock(path)?;
         let text = match fs::read_to_string(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -168,8 +172,7 @@ impl KeysFile {
         let path = path.into();
         let stamp = stamp(&path);
         let keys = match Keys::read(&path) {
-            // A link whose target is missing is a key file that cannot be read.
-            Err(KeysError::Io(error)) if error.kind() == io::ErrorKind::NotFound && !path.is_symlink() => None,
+            Err(KeysError::Io(error)) if error.kind() == io::ErrorKind::NotFound => None,
             keys => Some(Arc::new(keys?)),
         };
         Ok(KeysFile { path, cached: Arc::new(Mutex::new(CachedKeys { stamp, keys })) })
@@ -200,6 +203,20 @@ fn stamp(path: &Path) -> Option<Stamp> {
     Some((file.modified().ok()?, file.len()))
 }
 
+/// The key file that a path names: the target of a link, so that a change does not replace the link.
+///
+/// # Errors
+/// [`KeysError::Link`] if the target is missing, as on a drive that is not mounted: this does not mean that no key is required.
+fn target(path: &Path) -> Result<PathBuf, KeysError> {
+    if !path.is_symlink() {
+        return Ok(path.to_owned());
+    }
+    match fs::canonicalize(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(KeysError::Link { target: fs::read_link(path)? }),
+        found => Ok(found?),
+    }
+}
+
 /// Locks a key file for a change by one process at a time: a key that one removes must not come back with the change of
 /// another. The lock is on a file beside it, since a change replaces the file.
 fn lock(path: &Path) -> Result<File, KeysError> {
@@ -226,7 +243,7 @@ mod tests {
     use std::fs::{self, File};
     use std::sync::Arc;
 
-    use super::{Keys, KeysFile};
+    use super::{Keys, KeysError, KeysFile};
 
     #[test]
     fn changes_at_the_same_time_lose_no_key_and_revive_none() {
@@ -257,7 +274,24 @@ mod tests {
         let path = folder.path().join("keys");
         assert!(KeysFile::open(&path).expect("there is no file").keys().is_none());
         std::os::unix::fs::symlink(folder.path().join("missing"), &path).expect("a link");
-        assert!(KeysFile::open(&path).is_err());
+        let is_of_link = |error: KeysError| matches!(error, KeysError::Link { target } if target.ends_with("missing"));
+        assert!(KeysFile::open(&path).is_err_and(is_of_link));
+        assert!(Keys::add(&path, "ann").is_err_and(is_of_link));
+        assert!(Keys::remove(&path, "ann").is_err_and(is_of_link));
+        assert!(path.is_symlink());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_change_through_a_link_is_made_in_its_target() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let [path, shared] = ["keys", "shared"].map(|name| folder.path().join(name));
+        Keys::add(&shared, "ann").expect("a new key");
+        std::os::unix::fs::symlink("shared", &path).expect("a link");
+        Keys::add(&path, "bob").expect("a new key");
+        Keys::remove(&path, "ann").expect("it is there");
+        let names: Vec<String> = Keys::read(&shared).expect("it is valid").names().map(str::to_owned).collect();
+        assert_eq!((names, path.is_symlink()), (vec!["bob".to_owned()], true));
     }
 
     #[test]

@@ -61,6 +61,7 @@ mod uploads;
 mod warnings;
 
 pub use config::{Config, LoadModels};
+pub use corpora::shown::{corpus_json, document_json, documents_json, parts_json};
 pub use error::{Result, ServerError};
 pub use forget::Forget;
 pub use keys::{Keys, KeysError, KeysFile};

@@ -37,6 +37,13 @@ impl Parameters {
         });
         Arc::new(Parameters(routes.collect()))
     }
+
+    /// The methods of a path, in alphabetical order. Paths that the document does not describe are pages, which are only read.
+    pub fn methods(&self, path: &str) -> Vec<String> {
+        let of_path = self.0.keys().filter(|(_, known)| known == path).map(|(method, _)| method.to_string());
+        let methods: BTreeSet<String> = of_path.collect();
+        if methods.is_empty() { vec![Method::GET.to_string()] } else { methods.into_iter().collect() }
+    }
 }
 
 impl Taken {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::extract::{DefaultBodyLimit, OriginalUri};
+use axum::extract::{DefaultBodyLimit, MatchedPath, OriginalUri};
 use axum::http::Method;
 use axum::routing::get;
 use axum::{Router, middleware};
@@ -21,7 +21,8 @@ use crate::{
 pub(crate) fn router(app: &App) -> Router {
     let (documented, openapi) = documented(&app.config).split_for_parts();
     let openapi = api::with_error_responses(openapi);
-    let documented = documented.route_layer(middleware::from_fn_with_state(Parameters::of(&openapi), query::check));
+    let known = Parameters::of(&openapi);
+    let documented = documented.route_layer(middleware::from_fn_with_state(Arc::clone(&known), query::check));
     let mcp = Router::new()
         .route_service("/mcp", mcp::over_http(app))
         .layer(middleware::from_fn_with_state(Arc::clone(app), body::buffer));
@@ -37,7 +38,10 @@ pub(crate) fn router(app: &App) -> Router {
     private
         .merge(public)
         .fallback(|uri: OriginalUri| async move { ServerError::NotFound(format!("page {}", uri.path())) })
-        .method_not_allowed_fallback(|method: Method| async move { ServerError::Method(method.to_string()) })
+        .method_not_allowed_fallback(move |path: Option<MatchedPath>, method: Method| {
+            let allowed = known.methods(path.as_ref().map(MatchedPath::as_str).unwrap_or_default());
+            async move { ServerError::Method { method: method.to_string(), allowed } }
+        })
         .layer(DefaultBodyLimit::max(app.config.max_body_bytes))
         .layer(middleware::from_fn(ollama::compatible))
         .layer(middleware::from_fn(anthropic::errors))

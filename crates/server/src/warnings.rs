@@ -68,9 +68,7 @@ pub(crate) async fn collect(mut request: Request, next: Next) -> Response {
     }
     request.extensions_mut().insert(warnings.clone());
     let mut response = next.run(request).await;
-    if let Some(value) = warnings.header() {
-        response.headers_mut().append(header::WARNING, value);
-    }
+    warnings.write(&mut response);
     response
 }
 
@@ -122,6 +120,13 @@ impl Warnings {
             self.0.lock().unwrap_or_else(PoisonError::into_inner).ignored.push(place);
         }
         Ok(())
+    }
+
+    /// Adds the header to a response, if there are warnings.
+    pub fn write(&self, response: &mut Response) {
+        if let Some(value) = self.header() {
+            response.headers_mut().append(header::WARNING, value);
+        }
     }
 
     /// `299 memlocal "ignored fields: a, b; ..."`, 299 being the code of persistent warnings.

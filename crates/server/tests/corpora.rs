@@ -21,6 +21,10 @@ fn corpora_are_created_listed_and_deleted() {
     let host = host();
     let listed = host.get("/v1/corpora").json()["corpora"].take();
     assert_eq!((&listed[0]["name"], &listed[0]["documents"]), (&json!("pell"), &json!(2)));
+    let shown = host.get("/v1/corpora/pell").json();
+    assert_eq!((&shown["name"], &shown["documents"]), (&json!("pell"), &json!(2)));
+    host.get("/v1/corpora/pel").refused(404, "not_found");
+    host.get("/v1/corpora/..%2fpell").refused(400, "invalid_value");
     host.post("/v1/corpora", &json!({ "name": "pell" })).refused(409, "conflict");
     host.post("/v1/corpora", &json!({ "name": "../pell" })).refused(400, "invalid_value");
     host.delete("/v1/corpora/pel").refused(404, "not_found");

@@ -182,7 +182,7 @@ fn questions_about_the_chat_are_not_asked_of_the_corpus() {
 
 #[test]
 fn a_reply_about_the_chat_has_the_limit_and_the_end_of_the_model() {
-    let caller = Arc::new((0..4).fold(script(), |script, _| script.ended("chat", "A", Finish::Length)));
+    let caller = Arc::new((0..6).fold(script(), |script, _| script.ended("chat", "A", Finish::Length)));
     let host = Host::with(caller.clone(), |_| {});
     host.corpus("pell", &[("wall.txt", WALL)]);
     let task =
@@ -195,8 +195,25 @@ fn a_reply_about_the_chat_has_the_limit_and_the_end_of_the_model() {
     assert_eq!(host.post("/api/chat", &body).json()["done_reason"], "length");
     let body = json!({ "model": "pell", "messages": task, "max_tokens": 7 });
     assert_eq!(host.post("/v1/messages", &body).json()["stop_reason"], "max_tokens");
+    let respond = |most: usize, stream: bool| {
+        let body = json!({ "model": "pell", "input": task, "max_output_tokens": most, "stream": stream });
+        host.post("/v1/responses", &body)
+    };
+    let is_cut = |response: &Value| {
+        assert_eq!(
+            (&response["status"], &response["output"][0]["status"]),
+            (&json!("incomplete"), &json!("incomplete"))
+        );
+        assert_eq!(response["incomplete_details"], json!({ "reason": "max_output_tokens" }));
+    };
+    let whole = respond(8, false);
+    is_cut(&whole.json());
+    assert_eq!(whole.header("warning"), None);
+    let (name, last) = respond(9, true).events().pop().expect("an event");
+    assert_eq!(name, "response.incomplete");
+    is_cut(&last["response"]);
     let limits: Vec<usize> = caller.seen().iter().map(|call| call.limits.max_output_tokens).collect();
-    assert_eq!(limits, [4, 5, 6, 7]);
+    assert_eq!(limits, [4, 5, 6, 7, 8, 9]);
 }
 
 #[test]
@@ -231,6 +248,19 @@ fn fields_that_answers_from_a_corpus_cannot_honour_are_refused_or_named() {
     let unused = json!({ "tools": [tool], "max_tokens": 9, "top_p": 0.5, "frequency_penalty": 0, "temperature": 0.5 });
     let warning = "no effect on answers from a corpus: tools, max_tokens, top_p";
     assert_eq!(chat(&host, "pell:quick", unused).warning(), warning);
+    let thinking = json!({ "reasoning_effort": "low", "chat_template_kwargs": { "enable_thinking": true } });
+    let warning = "no effect on answers from a corpus: reasoning_effort, chat_template_kwargs";
+    assert_eq!(chat(&host, "pell:quick", thinking).warning(), warning);
+    assert_eq!(chat(&host, "pell:quick", json!({ "reasoning_effort": "none" })).header("warning"), None);
+    let stored = chat(&host, "pell:quick", json!({ "store": true }));
+    assert_eq!(stored.warning(), "`store` has no effect: chat completions are not kept");
+    let respond = |more: Value| {
+        let body = json!({ "model": "pell:quick", "input": QUESTION, "reasoning": more });
+        host.post("/v1/responses", &body)
+    };
+    let warning = "no effect on answers from a corpus: reasoning";
+    assert_eq!(respond(json!({ "effort": "high" })).warning(), warning);
+    assert_eq!(respond(json!({ "effort": "none" })).header("warning"), None);
     let empty = host.post("/v1/corpora", &json!({ "name": "empty" }));
     assert_eq!(empty.status, 201);
     for stream in [false, true] {
@@ -374,6 +404,26 @@ fn anthropics_clients_get_citations_and_thoughts() {
     assert!(ask(begun).text.contains("must not be the assistant's"));
     let refused = ask(json!({ "tools": [{ "name": "look" }], "tool_choice": { "type": "any" } }));
     assert_eq!((refused.status, &refused.json()["error"]["type"]), (400, &json!("invalid_request_error")));
+}
+
+#[test]
+fn fields_of_messages_that_have_no_effect_on_answers_from_a_corpus_are_named() {
+    let (host, _) = host();
+    let ask = |more: Value| {
+        let mut body = asks("pell:quick", json!({ "max_tokens": 100 }));
+        more.as_object().expect("fields").iter().for_each(|(name, value)| body[name] = value.clone());
+        host.post("/v1/messages", &body)
+    };
+    let warning = "no effect on answers from a corpus: tools, top_p, top_k, output_config.effort";
+    for stream in [false, true] {
+        let unused = json!({ "stream": stream, "tools": [{ "name": "look" }], "top_p": 0.5, "top_k": 3,
+            "output_config": { "effort": "high" } });
+        let answer = ask(unused);
+        assert_eq!((answer.status, answer.warning()), (200, warning), "{}", answer.text);
+    }
+    let without_effect =
+        json!({ "temperature": 0.5, "tools": [], "top_p": 1, "top_k": 0, "metadata": { "user_id": "ann" } });
+    assert_eq!(ask(without_effect).header("warning"), None);
 }
 
 #[test]

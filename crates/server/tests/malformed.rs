@@ -157,11 +157,27 @@ fn fields_of_the_wrong_type_are_client_errors() {
 fn routes_methods_and_origins() {
     let host = Host::new(says("Yes."));
     host.get("/v1/nothing").refused(404, "not_found");
-    host.get("/v1/chat/completions").refused(405, "method_not_allowed");
+    for (method, path, hint) in [
+        ("GET", "/v1/chat/completions", "send POST"),
+        ("PATCH", "/v1/corpora", "send GET or POST"),
+        ("POST", "/v1/models/scripted", "send GET"),
+        ("POST", "/health", "send GET"),
+    ] {
+        let refused = host.send(method, path, &[], "");
+        refused.refused(405, "method_not_allowed");
+        assert_eq!(refused.json()["error"]["hint"], hint, "{method} {path}");
+    }
+    let name = host.post("/v1/corpora", &json!({ "name": "Magi" }));
+    name.refused(400, "invalid_value");
+    assert_eq!(name.json()["error"]["hint"], "`magi` is a valid name");
     let from = |origin: &str| host.send("GET", "/v1/models", &[("origin", origin)], "");
     from("http://evil.example").refused(403, "foreign_origin");
     assert_eq!(from(&format!("http://{}", host.address)).status, 200);
-    host.send("GET", "/v1/models", &[("host", "evil.example")], "").refused(403, "foreign_origin");
+    let foreign = host.send("GET", "/v1/models", &[("host", "evil.example")], "");
+    foreign.refused(403, "foreign_origin");
+    let hint =
+        "to serve under this host name, as behind a proxy, start the server with --allow-origin https://evil.example";
+    assert_eq!(foreign.json()["error"]["hint"], hint);
     assert!(host.get("/v1/models").headers.iter().all(|(name, _)| !name.starts_with("access-control")), "CORS is off");
 }
 
@@ -228,6 +244,17 @@ fn allowed_origins_may_send_requests() {
     from("GET", "https://chat.example.evil", &[]).refused(403, "foreign_origin");
     from("OPTIONS", "https://evil.example", &[("access-control-request-method", "POST")])
         .refused(403, "foreign_origin");
+}
+
+#[test]
+fn a_proxy_passes_on_the_host_of_an_allowed_origin() {
+    let host = Host::with(Arc::new(says("Yes.")), |config| config.allow_origins = vec!["https://chat.example".into()]);
+    let passed = |name: &str, origin: &str| {
+        host.send("GET", "/v1/models", &[("host", name), ("origin", origin), ("x-forwarded-proto", "https")], "")
+    };
+    assert_eq!(passed("chat.example", "https://chat.example").status, 200);
+    passed("other.example", "https://chat.example").refused(403, "foreign_origin");
+    passed("chat.example", "https://other.example").refused(403, "foreign_origin");
 }
 
 #[test]

@@ -40,3 +40,5 @@ mod streams;
 mod tenants;
 mod threads;
 mod tools;
+
+test_support::synchronise_nothing!();

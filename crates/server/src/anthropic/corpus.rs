@@ -15,6 +15,7 @@ use crate::error::Result;
 use crate::recall::{Address, CorpusModel, Recalled, Source, recall};
 use crate::stream::{Framing, respond};
 use crate::tenant::Tenant;
+use crate::warnings::Warnings;
 
 /// Answers a conversation with a corpus.
 pub(super) async fn reply(
@@ -24,10 +25,11 @@ pub(super) async fn reply(
     address: Address,
     request: MessagesRequest,
     permit: Permit,
+    warnings: &Warnings,
 ) -> Result<Response> {
     let (streams, shows_steps) = (request.stream(), request.thinks());
     let (id, name) = (fresh_id("msg")?, model.name());
-    let question = request.question(model, address)?;
+    let question = request.question(model, address, warnings)?;
     if !streams {
         let told = recall(&app, &tenant, question, |_| {}).await?;
         let mut content = Vec::new();

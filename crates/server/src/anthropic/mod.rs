@@ -1,6 +1,7 @@
 //! Anthropic's API: messages, streamed or whole, with tools and thoughts, and the count of their tokens.
 //!
-//! Unknown fields are ignored, as Anthropic's clients expect of gateways.
+//! Unknown fields are ignored without a warning, as Anthropic's clients expect of gateways. Fields that have no effect on an answer from a
+//! corpus are named.
 
 mod corpus;
 mod error;
@@ -24,6 +25,7 @@ use crate::error::{Result, ServerError};
 use crate::recall::{Address, find};
 use crate::stream::{Framing, respond};
 use crate::tenant::CurrentTenant;
+use crate::warnings::Warnings;
 use error::in_anthropics_form;
 use reply::Generation;
 use request::MessagesRequest;
@@ -46,7 +48,10 @@ async fn messages(
 ) -> Result<Response> {
     let (streams, max_tokens) = (request.stream(), request.max_tokens()?);
     if let Some(model) = find(&app, &tenant, request.model()).await? {
-        return corpus::reply(app, tenant, model, address, request, permit).await;
+        let warnings = Warnings::default();
+        let mut response = corpus::reply(app, tenant, model, address, request, permit, &warnings).await?;
+        warnings.write(&mut response);
+        return Ok(response);
     }
     let app = app.serving(request.model()).await?;
     let generation = Generation::new(request.read(&app, tenant.id)?, max_tokens)?;

@@ -11,7 +11,8 @@ use crate::ollama::with_preset;
 use crate::openai::params::{RawParams, check_stops, refuse_if};
 use crate::openai::thinking::Effort;
 use crate::openai::tools;
-use crate::recall::{Address, CorpusModel, Question, Wishes};
+use crate::recall::{Address, CorpusModel, Question, Wishes, warn_of_unused};
+use crate::warnings::Warnings;
 
 /// A request for a message, or for the count of its prompt's tokens. Unknown fields are ignored.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -187,13 +188,22 @@ impl MessagesRequest {
         matches!(self.messages.last(), Some(Message { role: MessageRole::Assistant, .. }))
     }
 
-    /// A question to a corpus, which calls no tools. What would give the answer another form is refused.
-    pub fn question(self, model: CorpusModel, address: Address) -> Result<Question> {
+    /// A question to a corpus, which calls no tools. What would give the answer another form is refused; other fields that have no
+    /// effect are named, except `max_tokens` and the budget of a thought, which this API requires.
+    pub fn question(self, model: CorpusModel, address: Address, warnings: &Warnings) -> Result<Question> {
         let must_call = matches!(self.tool_choice, Some(ToolChoice::Any { .. } | ToolChoice::Tool { .. }));
         refuse_if(must_call, "tool_choice")?;
         refuse_if(self.stop_sequences.as_ref().is_some_and(|stop| !stop.is_empty()), "stop_sequences")?;
         let format = self.output_config.as_ref().and_then(|config| config.format.as_ref());
         refuse_if(format.or(self.output_format.as_ref()).is_some(), "output_config.format")?;
+        let effort = self.output_config.as_ref().and_then(|config| config.effort);
+        let unused = [
+            ("tools", self.tools.as_ref().is_some_and(|tools| !tools.is_empty())),
+            ("top_p", self.top_p.is_some_and(|top_p| top_p < 1.0)),
+            ("top_k", self.top_k.is_some_and(|top_k| top_k > 0)),
+            ("output_config.effort", effort.is_some_and(|effort| effort.tokens() > 0)),
+        ];
+        warn_of_unused(&unused, warnings);
         let wishes = Wishes {
             temperature: self.temperature,
             seed: None,

@@ -1,7 +1,6 @@
 //! The documents of a corpus: list, text and deletion.
 #![allow(unused_qualifications, reason = "utoipa writes out the type of query parameters")]
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use axum::extract::Path;
@@ -9,11 +8,12 @@ use axum::http::StatusCode;
 use axum::{Extension, Json};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use store::{Corpus, DocId, Document, Layer, Passage, Writer};
+use store::{Corpus, DocId, Document, Writer};
 use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use super::shown::{document_json, documents_json};
 use crate::app::App;
 use crate::blocking::run_blocking;
 use crate::body::Params;
@@ -64,13 +64,7 @@ fn listed(corpus: &Corpus, part: &DocumentPart) -> Result<(Vec<Value>, bool)> {
     documents.retain(|document| part.after.is_none_or(|after| document.id.0 > after));
     let all = documents.len();
     documents.truncate(part.limit.unwrap_or(all));
-    // One query for all documents: one for each takes seconds for thousands.
-    let mut pages: HashMap<DocId, usize> = HashMap::new();
-    for page in corpus.passages(Layer::Page)? {
-        *pages.entry(page.document).or_default() += 1;
-    }
-    let line = |document: &Document| described(document, pages.get(&document.id).copied().unwrap_or_default());
-    Ok((documents.iter().map(line).collect(), documents.len() < all))
+    Ok((documents_json(corpus, &documents)?, documents.len() < all))
 }
 
 /// Show a document with its text, to which citations refer.
@@ -85,24 +79,7 @@ async fn show(
 
 /// A document with its text.
 pub(crate) async fn read_document(tenant: &Arc<Tenant>, corpus: String, id: DocId) -> Result<Value> {
-    reading(tenant, corpus, move |corpus| {
-        let document = corpus.document(id)?;
-        let pages = corpus.passages_of(id, Layer::Page)?;
-        let mut shown = described(&document, pages.len());
-        shown["text"] = corpus.document_text(id)?.into();
-        shown["parts"] = pages.iter().map(|page| part(page, corpus)).collect::<Result<Vec<Value>>>()?.into();
-        Ok(shown)
-    })
-    .await
-}
-
-/// A page of a document: its place, its name in the source, and the texts that models wrote about it.
-fn part(page: &Passage, corpus: &Corpus) -> Result<Value> {
-    let notes = corpus.notes(page.id)?;
-    let notes: Vec<Value> = notes.iter().map(|note| json!({ "name": note.name, "text": note.text })).collect();
-    let (start, end) = (page.span.start_char, page.span.end_char);
-    Ok(json!({ "page": page.id, "start": start, "end": end, "label": page.meta.label, "time": page.meta.time,
-        "notes": notes }))
+    reading(tenant, corpus, move |corpus| Ok(document_json(corpus, id)?)).await
 }
 
 /// Id and path of every document of a corpus.
@@ -157,11 +134,6 @@ pub(super) async fn reading<T: Send + 'static>(
 ) -> Result<T> {
     let tenant = Arc::clone(tenant);
     run_blocking(move || read(&tenant.open(&corpus)?)).await
-}
-
-fn described(document: &Document, pages: usize) -> Value {
-    let Document { id, path, kind, title, created_seconds, .. } = document;
-    json!({ "id": id, "name": path, "kind": kind, "title": title, "pages": pages, "created": created_seconds })
 }
 
 fn id(text: &str) -> Result<DocId> {

@@ -15,6 +15,7 @@ mod questions;
 mod ready;
 mod search;
 mod settings;
+pub(crate) mod shown;
 pub(crate) mod suggested;
 pub(crate) mod thread;
 mod threads;
@@ -42,6 +43,7 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use self::shown::corpus_json;
 use crate::app::App;
 use crate::blocking::run_blocking;
 use crate::body::Body;
@@ -52,7 +54,7 @@ use crate::tenant::{CurrentTenant, Tenant};
 pub(crate) fn routes(config: &Config) -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(list, create))
-        .routes(routes!(rename, remove))
+        .routes(routes!(show, rename, remove))
         .routes(routes!(methods))
         .merge(documents::routes())
         .merge(ingest::routes(config))
@@ -94,13 +96,23 @@ async fn list(Extension(tenant): CurrentTenant) -> Result<Json<Value>> {
 pub(crate) async fn list_corpora(tenant: &Arc<Tenant>) -> Result<Vec<Value>> {
     let tenant = Arc::clone(tenant);
     let listings = run_blocking(move || Ok(tenant.corpora.list()?)).await?;
-    let line = |listing: store::Listing| match listing.counts {
-        Ok(counts) => json!({ "name": listing.name.to_string(), "title": listing.title, "bytes": listing.bytes,
-            "documents": counts.documents, "passages": counts.passages, "pages_without_notes": counts.pending }),
-        Err(error) => json!({ "name": listing.name.to_string(), "title": listing.title, "bytes": listing.bytes,
-            "error": error.to_string() }),
-    };
-    Ok(listings.into_iter().map(line).collect())
+    Ok(listings.into_iter().map(corpus_json).collect())
+}
+
+/// Show a corpus, as the list does.
+#[utoipa::path(get, path = "/v1/corpora/{corpus}", tag = "Memory", params(("corpus" = String, Path)),
+    responses((status = 200, body = Value), (status = 404)))]
+async fn show(Extension(tenant): CurrentTenant, Path(corpus): Path<String>) -> Result<Json<Value>> {
+    run_blocking(move || {
+        let listed = tenant.corpora.list()?.into_iter().find(|listing| listing.name.to_string() == corpus);
+        if let Some(listing) = listed {
+            return Ok(Json(corpus_json(listing)));
+        }
+        // The error of a name that is not in the list.
+        drop(tenant.open(&corpus)?);
+        Err(ServerError::NotFound(format!("corpus `{corpus}`")))
+    })
+    .await
 }
 
 /// Create an empty corpus.

@@ -162,6 +162,9 @@ pub(super) async fn complete(
     if options.is_some() && !streams {
         return Err(ServerError::invalid("`stream_options` needs `stream`", "stream_options"));
     }
+    if request.store == Some(true) {
+        warnings.add("`store` has no effect: chat completions are not kept".to_owned());
+    }
     if let Some(model) = find(&app, &tenant, &request.model).await? {
         return corpus::complete(app, tenant, model, address, request, permit, &warnings).await;
     }
@@ -190,9 +193,6 @@ impl Chat {
         let logprobs = request.logprobs.unwrap_or(false);
         if request.top_logprobs.is_some() && !logprobs {
             return Err(ServerError::invalid("`top_logprobs` needs `logprobs`", "top_logprobs"));
-        }
-        if request.store == Some(true) {
-            warnings.add("`store` has no effect: chat completions are not kept".to_owned());
         }
         let output_format = match request.response_format {
             None | Some(ResponseFormat::Text) => OutputFormat::Text,

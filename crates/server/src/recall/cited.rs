@@ -159,7 +159,7 @@ fn footnotes_of(
             Support::Supported => continue,
             Support::Contradicted => "Contradicted by the documents",
             Support::Unsupported => "Not supported by the documents",
-            Support::Quoted => "May not answer the question",
+            Support::Quoted => "Not confirmed as the answer",
         };
         let mut line = format!("{finding}: “{}”", on_one_line(text));
         if let Some(number) = citation.as_ref().and_then(&number_of) {

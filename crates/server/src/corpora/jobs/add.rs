@@ -123,7 +123,7 @@ fn change_label(change: Change) -> &'static str {
 mod tests {
     use std::sync::Arc;
 
-    use calls::{Priority, Scripted, ScriptedEmbedder, WorkflowId};
+    use calls::{Priority, WorkflowId};
     use memory::Trace;
     use serde_json::json;
     use sources::Section;
@@ -131,43 +131,54 @@ mod tests {
     use tempfile::TempDir;
 
     use super::super::job::{NewJob, Progress, Status};
+    use super::super::scripted::{self, new_folder};
     use super::*;
-    use crate::app::Shared;
-    use crate::config::Config;
     use crate::corpora::settings::default_settings;
     use crate::tenant::Tenant;
 
-    fn app(data: &TempDir) -> App {
-        Shared::new(Arc::new(Scripted::new(8192)), Arc::new(ScriptedEmbedder), Config::new(data.path()))
+    /// An app that adds a mailbox to its corpus `pell`.
+    struct Adding {
+        app: App,
+        tenant: Arc<Tenant>,
+        trace: Trace,
+        _data: TempDir,
     }
 
-    fn session<'a>(app: &'a App, tenant: &Tenant, trace: &'a Trace) -> Session<'a> {
-        Session {
-            caller: &*app.caller,
-            embedder: &*app.embedder,
-            settings: default_settings(),
-            trace,
-            workflow: WorkflowId(1),
-            tenant: tenant.id,
-            priority: Priority::Bulk,
-            on_text: None,
+    impl Adding {
+        /// The corpus has one document, the fourth of the mailbox `a.mbox`.
+        fn begin() -> (Adding, Writer) {
+            let data = new_folder();
+            let app = scripted::app(&data);
+            let tenant = app.tenants.anonymous();
+            let mut writer = tenant.corpora.create("pell").expect("a corpus");
+            put(&mut writer, "a.mbox#4", "mailbox");
+            (Adding { app, tenant, trace: Trace::off(), _data: data }, writer)
+        }
+
+        fn session(&self) -> Session<'_> {
+            Session {
+                caller: &*self.app.caller,
+                embedder: &*self.app.embedder,
+                settings: default_settings(),
+                trace: &self.trace,
+                workflow: WorkflowId(1),
+                tenant: self.tenant.id,
+                priority: Priority::Bulk,
+                on_text: None,
+            }
+        }
+
+        /// A job that is to add a file of this name; its folder is empty.
+        fn new_job(&self, name: &str) -> NewJob {
+            let folder = self.tenant.uploads.create().expect("there is room");
+            scripted::new_job("job-1", &[(name, "0.txt")], folder)
         }
     }
 
-    /// A new corpus `pell` with one document of this path, the fourth of a mailbox.
-    fn corpus(tenant: &Tenant, path: &str) -> Writer {
-        let mut writer = tenant.corpora.create("pell").expect("a corpus");
-        let new = NewDocument { path, kind: "mailbox", title: "", text: "The lamp was out.", passages: &[] };
+    /// Stores a document of this path and kind.
+    fn put(writer: &mut Writer, path: &str, kind: &str) {
+        let new = NewDocument { path, kind, title: "", text: "The lamp was out.", passages: &[] };
         writer.put_document(&new).expect("it can be stored");
-        writer
-    }
-
-    /// A job on the corpus `pell` that is to add a file of this name; its folder is empty.
-    fn new_job(tenant: &Tenant, name: &str) -> NewJob {
-        let folder = tenant.uploads.create().expect("there is room");
-        let (id, method) = ("job-1".to_owned(), "rag".parse().expect("a method"));
-        let files = vec![Upload { name: name.to_owned(), file: "0.txt".to_owned() }];
-        NewJob::new(id, "pell".to_owned(), method, files, Vec::new(), folder)
     }
 
     /// A document of the mailbox that a job is to add, as it is read.
@@ -186,13 +197,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_job_that_is_cancelled_within_a_mailbox_keeps_what_is_added_and_adds_no_more() {
-        let data = tempfile::tempdir().expect("the system has a folder for temporary files");
-        let app = app(&data);
-        let tenant = app.tenants.anonymous();
-        let mut writer = corpus(&tenant, "a.mbox#4");
-        let NewJob { job, folder: _folder } = new_job(&tenant, "a.mbox");
-        let trace = Trace::off();
-        let session = session(&app, &tenant, &trace);
+        let (adding, mut writer) = Adding::begin();
+        let NewJob { job, folder: _folder } = adding.new_job("a.mbox");
+        let session = adding.session();
         let parts = (1..=3).map(|number| {
             if number == 2 {
                 job.stop();
@@ -207,13 +214,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_mailbox_that_cannot_be_read_to_its_end_is_added_in_part() {
-        let data = tempfile::tempdir().expect("the system has a folder for temporary files");
-        let app = app(&data);
-        let tenant = app.tenants.anonymous();
-        let mut writer = corpus(&tenant, "a.mbox#4");
-        let NewJob { job, folder: _folder } = new_job(&tenant, "a.mbox");
-        let trace = Trace::off();
-        let session = session(&app, &tenant, &trace);
+        let (adding, mut writer) = Adding::begin();
+        let NewJob { job, folder: _folder } = adding.new_job("a.mbox");
+        let session = adding.session();
         let damage = || Err(Cause::Damaged { kind: Kind::Mailbox, detail: "message 9: it is cut".to_owned() });
         let reason = "damaged mailbox: message 9: it is cut";
         let parts = (1..=2).map(|number| Ok(part(&job, number))).chain([damage()]);
@@ -226,7 +229,7 @@ mod tests {
         let want = format!("only its first 2 documents were read: {reason}");
         assert_eq!(job.progress_of("a.mbox"), Progress::DoneInPart(want));
 
-        let NewJob { job, folder: _folder } = new_job(&tenant, "b.mbox");
+        let NewJob { job, folder: _folder } = adding.new_job("b.mbox");
         add_sources([damage()].into_iter(), &job.files[0], &job, &mut writer, &session).expect("it ends");
         let shown = job.to_json();
         assert_eq!(shown["unread"], json!([{ "name": "b.mbox", "reason": reason }]));
@@ -235,30 +238,22 @@ mod tests {
 
     #[test]
     fn documents_that_a_mailbox_does_not_have_any_more_are_removed() {
-        let folder = tempfile::tempdir().expect("the system has a folder for temporary files");
+        let folder = new_folder();
         let corpora = Corpora::new(folder.path());
         let mut writer = corpora.create("pell").expect("a corpus");
-        let mut put = |path, kind| {
-            let new = NewDocument { path, kind, title: "", text: "The lamp was out.", passages: &[] };
-            writer.put_document(&new).expect("it can be stored");
-        };
         let kept = [("a.mbox", "mailbox"), ("a.mbox#2", "mailbox"), ("a.mbox#4", "text"), ("b.mbox#3", "mailbox")];
-        kept.into_iter().for_each(|(path, kind)| put(path, kind));
-        put("a.mbox#3", "mailbox");
-        let (id, method) = ("job-1".to_owned(), "rag".parse().expect("a method"));
-        let upload = Upload { name: "a.mbox".to_owned(), file: "0.mbox".to_owned() };
-        let place = tempfile::tempdir().expect("the system has a folder for temporary files");
-        let NewJob { job, folder: _place } =
-            NewJob::new(id, "pell".to_owned(), method, vec![upload.clone()], Vec::new(), place);
+        kept.into_iter().for_each(|(path, kind)| put(&mut writer, path, kind));
+        put(&mut writer, "a.mbox#3", "mailbox");
+        let NewJob { job, folder: _place } = scripted::new_job("job-1", &[("a.mbox", "0.mbox")], new_folder());
         for name in ["a.mbox", "a.mbox#2"] {
             let line = Added { name: name.to_owned(), document: DocId(1), change: "unchanged", pages: 0 };
             job.change(|state| state.added.push(line));
         }
         let reader = corpora.open("pell").expect("the corpus");
-        remove_old_parts(&upload, &job, &mut writer).expect("what is in use is reported");
+        remove_old_parts(&job.files[0], &job, &mut writer).expect("what is in use is reported");
         assert_eq!(job.state.borrow().unread[0].name, "a.mbox#3");
         drop(reader);
-        remove_old_parts(&upload, &job, &mut writer).expect("it can be removed");
+        remove_old_parts(&job.files[0], &job, &mut writer).expect("it can be removed");
         let paths: Vec<String> = writer.documents().expect("documents").into_iter().map(|found| found.path).collect();
         assert_eq!(paths, kept.map(|(path, _)| path));
         assert_eq!(job.state.borrow().unread.len(), 1);

@@ -178,16 +178,14 @@ fn unknown(id: &str) -> ServerError {
 #[cfg(test)]
 mod tests {
     use super::super::job::NewJob;
+    use super::super::scripted::{new_folder, new_job};
     use super::*;
 
     #[test]
     fn a_job_that_a_client_cancelled_is_not_interrupted_by_the_end_of_the_server() {
         let jobs = Jobs::default();
         let [cancelled, running] = ["job-1", "job-2"].map(|id| {
-            let folder = tempfile::tempdir().expect("the system has a folder for temporary files");
-            let method = "rag".parse().expect("a method");
-            let NewJob { job, folder } =
-                NewJob::new(id.to_owned(), "pell".to_owned(), method, Vec::new(), Vec::new(), folder);
+            let NewJob { job, folder } = new_job(id, &[], new_folder());
             let job = Arc::new(job);
             jobs.admit(&job).expect("it may start");
             (job, folder)

@@ -7,6 +7,8 @@ mod job;
 pub(crate) mod list;
 mod routes;
 mod run;
+#[cfg(test)]
+mod scripted;
 
 pub(crate) use job::{CancelOnDrop, Job, Progress};
 pub(super) use job::{FailedFile, NewJob, Upload};

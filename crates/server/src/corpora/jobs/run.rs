@@ -173,31 +173,21 @@ async fn run(app: &App, tenant: &Tenant, job: &Job) -> Result<Status> {
 mod tests {
     use std::sync::mpsc;
 
-    use calls::{Scripted, ScriptedEmbedder};
     use futures_util::poll;
-    use tempfile::TempDir;
     use tokio::runtime::Builder;
 
-    use super::super::job::Upload;
+    use super::super::scripted::{app, new_folder, new_job};
     use super::*;
-    use crate::app::Shared;
-    use crate::config::Config;
-
-    fn app(data: &TempDir) -> App {
-        Shared::new(Arc::new(Scripted::new(100)), Arc::new(ScriptedEmbedder), Config::new(data.path()))
-    }
 
     #[tokio::test]
     async fn a_job_that_is_cancelled_before_its_first_file_is_not_one_without_readable_files() {
-        let data = tempfile::tempdir().expect("the system has a folder for temporary files");
+        let data = new_folder();
         let app = app(&data);
         let tenant = app.tenants.anonymous();
         drop(tenant.corpora.create("pell").expect("a corpus"));
         let folder = tenant.uploads.create().expect("there is room");
         std::fs::write(folder.path().join("0.txt"), "The lamp was out.").expect("it can be written");
-        let (id, method) = ("job-1".to_owned(), "rag".parse().expect("a method"));
-        let files = vec![Upload { name: "a.txt".to_owned(), file: "0.txt".to_owned() }];
-        let NewJob { job, folder: _folder } = NewJob::new(id, "pell".to_owned(), method, files, Vec::new(), folder);
+        let NewJob { job, folder: _folder } = new_job("job-1", &[("a.txt", "0.txt")], folder);
         job.stop();
         assert_eq!(run(&app, &tenant, &job).await.expect("it does not fail"), Status::Cancelled);
         assert!(job.state.borrow().added.is_empty());
@@ -205,15 +195,14 @@ mod tests {
 
     #[test]
     fn a_job_whose_client_disconnects_before_its_start_leaves_no_journal() {
-        let data = tempfile::tempdir().expect("the system has a folder for temporary files");
+        let data = new_folder();
         let runtime = Builder::new_current_thread().enable_all().max_blocking_threads(1).build().expect("a runtime");
         runtime.block_on(async {
             let app = app(&data);
             let tenant = app.tenants.anonymous();
             let folder = tenant.uploads.create().expect("there is room");
             let place = folder.path().to_owned();
-            let (id, method) = ("job-1".to_owned(), "rag".parse().expect("a method"));
-            let new = NewJob::new(id, "pell".to_owned(), method, Vec::new(), Vec::new(), folder);
+            let new = new_job("job-1", &[], folder);
             // The only thread for blocking work waits, so the journal is written after the client has disconnected.
             let (disconnect, disconnected) = mpsc::channel::<()>();
             let waiting = tokio::task::spawn_blocking(move || disconnected.recv().is_err());

@@ -102,6 +102,8 @@ fn read(request: ChatRequest, model: CorpusModel, address: Address, warnings: &W
         ("presence_penalty", request.presence_penalty.is_some_and(|penalty| penalty != 0.0)),
         ("repetition_penalty", request.repetition_penalty.is_some_and(|penalty| penalty != 1.0)),
         ("logit_bias", request.logit_bias.is_some_and(|biases| !biases.is_empty())),
+        ("reasoning_effort", request.reasoning_effort.is_some_and(|effort| effort.tokens() > 0)),
+        ("chat_template_kwargs", request.chat_template_kwargs.is_some_and(|variables| !variables.is_empty())),
     ];
     warn_of_unused(&unused, warnings);
     Ok(question)

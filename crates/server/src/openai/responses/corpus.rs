@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use calls::{Piece, Usage};
+use calls::{Finish, Piece, Usage};
 use serde_json::{Value, json};
 
 use super::super::vector_stores::found;
@@ -14,13 +14,13 @@ use crate::error::Result;
 use crate::recall::{Conversation, Mark, Question, Recalled, recall};
 use crate::tenant::Tenant;
 
-/// Writes the answer to a question, and returns its usage.
+/// Writes the answer to a question, and returns how it ended and its usage.
 pub(super) async fn respond(
     Consultation { questions, search }: &Consultation,
     output: &Arc<Mutex<Output>>,
     app: &App,
     tenant: &Arc<Tenant>,
-) -> Result<Value> {
+) -> Result<(Finish, Value)> {
     if let Some(search) = search {
         run_search(questions, search, output, app, tenant).await?;
     }
@@ -38,12 +38,14 @@ pub(super) async fn respond(
             break;
         }
     }
+    let mut finish = Finish::Stop;
     if let Some(told) = best {
         let mut output = lock(output);
         output.piece(Piece::Text(&told.text, &[]));
         output.annotate(annotations(&told, search.is_none()));
+        finish = told.finish;
     }
-    Ok(usage(used, 0))
+    Ok((finish, usage(used, 0)))
 }
 
 /// Writes the item of a search, with the pages that it finds if the request asks for them.

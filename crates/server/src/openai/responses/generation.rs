@@ -60,7 +60,7 @@ impl Generation {
             }
             Source::Corpora(consultation) => corpus::respond(consultation, &self.output, app, tenant)
                 .await
-                .map(|usage| self.finished(true, usage))?,
+                .map(|(finish, usage)| self.finished(finish, usage))?,
         };
         if let Some(Continued { held, corpora }) = continued {
             let output = response["output"].as_array().into_iter().flatten();
@@ -113,11 +113,12 @@ impl Generation {
         let reply = app.call(call.tenant, call).await?;
         let reasoning_tokens =
             reply.thought.as_ref().map_or(0, |thought| app.caller.tokens().count_tokens(agent, thought));
-        let is_complete = matches!(reply.finish, Finish::Stop | Finish::Repetition);
-        Ok(self.finished(is_complete, usage(reply.usage, reasoning_tokens)))
+        Ok(self.finished(reply.finish, usage(reply.usage, reasoning_tokens)))
     }
 
-    fn finished(&self, is_complete: bool, usage: Value) -> Value {
+    /// The response with its output so far. It is incomplete if the limit of tokens ended the output.
+    fn finished(&self, finish: Finish, usage: Value) -> Value {
+        let is_complete = matches!(finish, Finish::Stop | Finish::Repetition);
         let mut output = lock(&self.output);
         output.end(is_complete);
         let status = if is_complete { "completed" } else { "incomplete" };

@@ -178,12 +178,6 @@ impl ResponseRequest {
         let (source, model) = if let Some(first) = corpora.first() {
             refuse_if(output_format != OutputFormat::Text, "text.format")?;
             refuse_if(requires_a_call && search.is_none(), "tool_choice")?;
-            let unused = [
-                ("tools", has_functions),
-                ("max_output_tokens", self.max_output_tokens.is_some()),
-                ("top_p", self.top_p.is_some_and(|top_p| top_p < 1.0)),
-            ];
-            warn_of_unused(&unused, warnings);
             // The name of the corpus, or of the model that reads what is found.
             let name = if search.is_some() { app.served(&self.model)?.name } else { first.name() };
             let wishes = Wishes {
@@ -197,7 +191,15 @@ impl ResponseRequest {
                 let (prompt, address, wishes) = (prompt.clone(), address.clone(), wishes.clone());
                 Question { model, prompt, address, wishes }
             };
-            (Source::Corpora(Consultation { questions: corpora.into_iter().map(question).collect(), search }), name)
+            let questions: Vec<Question> = corpora.into_iter().map(question).collect();
+            let unused = [
+                ("tools", has_functions),
+                ("max_output_tokens", self.max_output_tokens.is_some() && !questions.iter().all(Question::is_task)),
+                ("top_p", self.top_p.is_some_and(|top_p| top_p < 1.0)),
+                ("reasoning", thinking_tokens > 0),
+            ];
+            warn_of_unused(&unused, warnings);
+            (Source::Corpora(Consultation { questions, search }), name)
         } else {
             let served = app.served(&self.model)?;
             let mut call = Call {
