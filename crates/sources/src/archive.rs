@@ -9,8 +9,11 @@ use zip::ZipArchive;
 use zip::result::ZipError;
 
 use crate::limit::{ARCHIVE_ENTRIES, UNPACKED_BYTES};
+use crate::xml::ADVICE;
 use crate::{Cause, Kind, Limit, encoding};
 
+/// The first bytes of every archive.
+const START: &[u8] = b"PK";
 /// The signature of an entry in the directory of an archive.
 const ENTRY: &[u8] = b"PK\x01\x02";
 
@@ -31,7 +34,7 @@ impl<'a> Archive<'a> {
         if memmem::find_iter(bytes, ENTRY).nth(ARCHIVE_ENTRIES).is_some() {
             return Err(Limit::ArchiveEntries(ARCHIVE_ENTRIES).into());
         }
-        let zip = ZipArchive::new(Cursor::new(bytes)).map_err(|error| Cause::damaged(kind, error.to_string()))?;
+        let zip = ZipArchive::new(Cursor::new(bytes)).map_err(|_| not_an_archive(bytes, kind))?;
         Ok(Archive { zip, kind, bytes_left: UNPACKED_BYTES })
     }
 
@@ -42,28 +45,49 @@ impl<'a> Archive<'a> {
 
     /// The text of a required part.
     pub fn text(&mut self, name: &str) -> Result<String, Cause> {
-        self.text_if_any(name)?.ok_or_else(|| Cause::damaged(self.kind, format!("{name} is not in the archive")))
+        self.text_if_any(name)?.ok_or_else(|| damaged(self.kind, name, "it is missing"))
     }
 
     /// The text of a part, without a byte order mark; `None` if the archive has no such part.
     pub fn text_if_any(&mut self, name: &str) -> Result<Option<String>, Cause> {
+        let kind = self.kind;
         let part = match self.zip.by_name(name) {
             Ok(part) => part,
             Err(ZipError::FileNotFound) => return Ok(None),
             Err(ZipError::InvalidPassword | ZipError::UnsupportedArchive(ZipError::PASSWORD_REQUIRED)) => {
                 return Err(Cause::Encrypted);
             }
-            Err(error) => return Err(Cause::damaged(self.kind, format!("{name}: {error}"))),
+            Err(ZipError::CompressionMethodNotSupported(_) | ZipError::UnsupportedArchive(_)) => {
+                return Err(damaged(kind, name, "it is compressed by a method that is not supported"));
+            }
+            Err(_) => return Err(damaged(kind, name, "it cannot be unpacked")),
         };
         let mut bytes = Vec::new();
-        let read = part.take(self.bytes_left + 1).read_to_end(&mut bytes);
-        read.map_err(|error| Cause::damaged(self.kind, format!("{name}: {error}")))?;
+        if part.take(self.bytes_left + 1).read_to_end(&mut bytes).is_err() {
+            return Err(damaged(kind, name, "it cannot be unpacked"));
+        }
         self.bytes_left =
             self.bytes_left.checked_sub(bytes.len() as u64).ok_or(Limit::UnpackedBytes(UNPACKED_BYTES))?;
         let text =
-            encoding::decode_utf8(bytes).map_err(|cause| Cause::damaged(self.kind, format!("{name}: {cause}")))?;
+            encoding::decode_utf8(bytes).map_err(|cause| Cause::damaged(kind, cause.to_string()).in_part(name))?;
         Ok(Some(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text)))
     }
+}
+
+fn damaged(kind: Kind, part: &str, why: &str) -> Cause {
+    Cause::damaged(kind, format!("{why}; {ADVICE}")).in_part(part)
+}
+
+/// What is wrong with a file that cannot be opened as an archive.
+fn not_an_archive(bytes: &[u8], kind: Kind) -> Cause {
+    let detail = if bytes.starts_with(START) {
+        "the list of its parts is missing or damaged; the file may have been cut short; get another copy".to_owned()
+    } else {
+        format!(
+            "its content is of another format than {kind}; open it in the program that made it and save it as {kind}"
+        )
+    };
+    Cause::damaged(kind, detail)
 }
 
 /// The archive name behind a relative URL in the file `base`.

@@ -39,6 +39,7 @@ fn shown(property: &Property<'_>) -> Option<(usize, String)> {
     if text.is_empty() {
         return None;
     }
+    let text = if matches!(label, "Birthday" | "Anniversary") { day(&text).unwrap_or(text) } else { text };
     if rank == 0 {
         return Some((rank, format!("{label}{}", text.split_whitespace().collect::<Vec<_>>().join(" "))));
     }
@@ -50,4 +51,11 @@ fn shown(property: &Property<'_>) -> Option<(usize, String)> {
     let types: Vec<&str> = types.map(|(_, value)| value).collect();
     let types = if types.is_empty() { String::new() } else { format!(" ({})", types.join(", ").to_lowercase()) };
     Some((rank, format!("{label}{types}: {text}")))
+}
+
+/// A date that is written without hyphens, as newer contacts have it: `1990-05-01` for `19900501`.
+fn day(text: &str) -> Option<String> {
+    let (date, time) = text.split_at_checked(8)?;
+    let is_date = date.bytes().all(|byte| byte.is_ascii_digit()) && (time.is_empty() || time.starts_with("T000000"));
+    is_date.then(|| format!("{}-{}-{}", &date[..4], &date[4..6], &date[6..]))
 }

@@ -1,9 +1,11 @@
 //! Word documents (Office Open XML): paragraphs, headings, lists, tables, formulas, footnotes and endnotes.
 //!
-//! Left out: page headers and footers, comments, deleted text, pictures.
+//! Left out: page headers and footers, comments, deleted and hidden text, pictures.
 
 use std::collections::HashMap;
+use std::iter;
 
+use crate::docx_numbers::Numbering;
 use crate::formula::Formula;
 use crate::limit::check_entries;
 use crate::office::{self, Relations};
@@ -12,59 +14,99 @@ use crate::source::first_heading;
 use crate::xml::{self, Node, Tag};
 use crate::{Cause, Kind, Source, symbol};
 
-/// Style ids, which differ from one language of Word to another, and the mark before a paragraph of the style.
-type Marks = HashMap<String, String>;
+/// Styles by their ids, which differ from one language of Word to another.
+type Styles = HashMap<String, Style>;
+
+/// How the paragraphs of a style are marked. A style without a list or a level has that of the style on which it is based.
+#[derive(Default)]
+struct Style {
+    based_on: Option<String>,
+    mark: Option<String>,
+    list: Option<u32>,
+    level: Option<usize>,
+}
+
+/// The properties of the paragraph that is read.
+#[derive(Default)]
+struct Paragraph {
+    style: Option<String>,
+    list: Option<u32>,
+    level: Option<usize>,
+    /// Whether the properties are being read.
+    is_open: bool,
+    /// Whether its end was deleted or moved elsewhere: it is no paragraph of its own, and has no number.
+    is_deleted: bool,
+}
 
 /// A `.docx` file.
 pub(crate) fn source(path: &str, bytes: &[u8]) -> Result<Source, Cause> {
     let mut archive = office::open(bytes, Kind::Docx)?;
     let body = office::main_part(&mut archive)?;
     let relations = Relations::of(&mut archive, &body)?;
-    let mut part = |kind| match relations.by_kind(kind) {
-        Some(name) => archive.text_if_any(name),
-        None => Ok(None),
+    let mut part = |kind| -> Result<Option<(&str, String)>, Cause> {
+        let Some(name) = relations.by_kind(kind) else { return Ok(None) };
+        Ok(archive.text_if_any(name)?.map(|text| (name, text)))
     };
-    let marks = marks(&part("/styles")?.unwrap_or_default())?;
+    let styles = match part("/styles")? {
+        Some((name, xml)) => styles(&xml).map_err(|cause| cause.in_part(name))?,
+        None => Styles::new(),
+    };
+    let mut numbering = match part("/numbering")? {
+        Some((name, xml)) => Numbering::read(&xml).map_err(|cause| cause.in_part(name))?,
+        None => Numbering::default(),
+    };
     let notes = [part("/footnotes")?, part("/endnotes")?];
 
     let mut prose = Prose::default();
-    write(&archive.text(&body)?, &marks, &mut prose)?;
-    for note in notes.into_iter().flatten() {
+    write(&archive.text(&body)?, &styles, &mut numbering, &mut prose).map_err(|cause| cause.in_part(&body))?;
+    for (name, note) in notes.into_iter().flatten() {
         prose.gap(Gap::Paragraph);
-        write(&note, &marks, &mut prose)?;
+        write(&note, &styles, &mut numbering, &mut prose).map_err(|cause| cause.in_part(name))?;
     }
     let text = prose.finish()?;
     let title = office::title(&mut archive)?.or_else(|| first_heading(&text));
     Source::whole(path, Kind::Docx, title, text)
 }
 
-fn marks(styles: &str) -> Result<Marks, Cause> {
-    let mut marks = Marks::new();
-    let mut style = None;
-    xml::each_tag(styles, Kind::Docx, |tag| {
+fn styles(xml: &str) -> Result<Styles, Cause> {
+    let mut styles = Styles::new();
+    let mut open = None;
+    xml::each_tag(xml, Kind::Docx, |tag| {
         match tag.name() {
-            b"style" => style = tag.attribute("styleId"),
-            b"name" => {
-                let name = tag.attribute("val").unwrap_or_default().to_ascii_lowercase();
-                if let (Some(style), Some(mark)) = (style.take(), mark_of_style(&name)) {
-                    marks.insert(style, mark);
+            b"style" => {
+                open = tag.attribute("styleId");
+                styles.extend(open.clone().map(|id| (id, Style::default())));
+                check_entries(styles.len())?;
+            }
+            name => {
+                if let Some(style) = open.as_ref().and_then(|id| styles.get_mut(id)) {
+                    match name {
+                        b"basedOn" => style.based_on = tag.attribute("val"),
+                        b"name" => style.mark = tag.attribute("val").and_then(|name| mark_of_style(&name)),
+                        b"numId" => style.list = number(tag),
+                        b"ilvl" => style.level = number(tag).map(|level| level as usize),
+                        _ => {}
+                    }
                 }
             }
-            _ => {}
         }
-        check_entries(marks.len())?;
         Ok(true)
     })?;
-    Ok(marks)
+    Ok(styles)
+}
+
+fn number(tag: &Tag<'_>) -> Option<u32> {
+    tag.attribute("val")?.parse().ok()
 }
 
 /// The mark for one of Word's own styles, whose names are English whatever the language of their ids.
 fn mark_of_style(name: &str) -> Option<String> {
+    let name = name.to_ascii_lowercase();
     if let Some(level) = name.strip_prefix("heading ") {
         let level: usize = level.parse().ok()?;
         return Some(format!("{} ", "#".repeat(level.clamp(1, 6))));
     }
-    match name {
+    match &*name {
         "title" => Some("# ".to_owned()),
         _ if name.starts_with("list bullet") || name.starts_with("list number") => Some("- ".to_owned()),
         _ => None,
@@ -72,14 +114,16 @@ fn mark_of_style(name: &str) -> Option<String> {
 }
 
 /// Writes the text of a document or notes part.
-fn write(xml: &str, marks: &Marks, prose: &mut Prose) -> Result<(), Cause> {
-    let (mut in_text, mut script, mut formula) = (false, Script::Line, Formula::default());
+fn write(xml: &str, styles: &Styles, numbering: &mut Numbering, prose: &mut Prose) -> Result<(), Cause> {
+    let mut paragraph = Paragraph::default();
+    let (mut in_text, mut is_hidden, mut script, mut formula) = (false, false, Script::Line, Formula::default());
     // The font of the run, if it has symbols in the places of letters.
     let mut font: Option<String> = None;
     xml::walk(xml, Kind::Docx, |node| {
         if let Node::Open(tag) = &node
             && is_left_out(tag.name())
         {
+            paragraph.is_deleted |= paragraph.is_open && matches!(tag.name(), b"del" | b"moveFrom");
             return Ok(false);
         }
         if formula.takes(&node, prose)? {
@@ -88,18 +132,28 @@ fn write(xml: &str, marks: &Marks, prose: &mut Prose) -> Result<(), Cause> {
         match node {
             Node::Open(tag) => match tag.name() {
                 b"t" => in_text = true,
-                b"r" => (script, font) = (Script::Line, None),
+                b"r" => (is_hidden, script, font) = (false, Script::Line, None),
+                b"vanish" => is_hidden = is_on(tag),
                 b"vertAlign" => script = script_of(tag),
                 b"rFonts" => font = tag.attribute("ascii").filter(|font| symbol::is_symbolic(font)),
-                b"sym" => {
+                b"sym" if !is_hidden => {
                     if let Some(symbol) = symbol_of(tag) {
                         prose.run(script, symbol.encode_utf8(&mut [0; 4]));
                     }
                 }
-                _ => open(tag, marks, prose),
+                b"pPr" => paragraph = Paragraph { is_open: true, ..Paragraph::default() },
+                b"pStyle" => paragraph.style = tag.attribute("val"),
+                b"ilvl" => paragraph.level = number(tag).map(|level| level as usize),
+                b"numId" => paragraph.list = number(tag),
+                _ => open(tag, prose),
             },
+            Node::Close(b"pPr") => {
+                paragraph.is_open = false;
+                paragraph.lead(styles, numbering, prose);
+            }
             Node::Close(b"t") => in_text = false,
             Node::Close(name) => close(name, prose),
+            Node::Text(_) if is_hidden => {}
             Node::Text(text) if in_text => match &font {
                 Some(font) => prose.run(script, &symbol::readable(font, text)),
                 None => prose.run(script, text),
@@ -110,16 +164,21 @@ fn write(xml: &str, marks: &Marks, prose: &mut Prose) -> Result<(), Cause> {
     })
 }
 
+/// Whether a property is set, as it is without a value.
+fn is_on(tag: &Tag<'_>) -> bool {
+    !tag.attribute("val").is_some_and(|value| matches!(&*value, "0" | "false" | "off"))
+}
+
 /// The character of a font that a `sym` names by its code.
 fn symbol_of(tag: &Tag<'_>) -> Option<char> {
     let code = u32::from_str_radix(&tag.attribute("char")?, 16).ok()?;
     symbol::character(&tag.attribute("font").unwrap_or_default(), code)
 }
 
-/// The same text box a second time for old readers; text that was deleted or moved elsewhere; a style that was changed;
+/// The same text box a second time for old readers; text that was deleted or moved elsewhere; styles that were changed;
 /// how Japanese words are pronounced.
 fn is_left_out(name: &[u8]) -> bool {
-    matches!(name, b"Fallback" | b"del" | b"moveFrom" | b"pPrChange" | b"rt")
+    matches!(name, b"Fallback" | b"del" | b"moveFrom" | b"pPrChange" | b"rPrChange" | b"rt")
 }
 
 /// How the words of a run are set, by its `vertAlign`.
@@ -131,14 +190,39 @@ fn script_of(tag: &Tag<'_>) -> Script {
     }
 }
 
-fn open(tag: &Tag<'_>, marks: &Marks, prose: &mut Prose) {
-    match tag.name() {
-        b"pStyle" => {
-            if let Some(mark) = tag.attribute("val").and_then(|style| marks.get(&style)) {
-                prose.lead(mark);
-            }
+impl Paragraph {
+    /// Sets the mark of the paragraph: that of a heading with its number, the number of an item, or `- `.
+    fn lead(&self, styles: &Styles, numbering: &mut Numbering, prose: &mut Prose) {
+        if self.is_deleted {
+            return;
         }
-        b"numId" if tag.attribute("val").is_some_and(|list| list != "0") => prose.lead_if_none("- "),
+        let mark = self.style.as_ref().and_then(|id| styles.get(id)?.mark.as_deref());
+        // List 0 takes a paragraph out of the list of its style.
+        let list = self.list.or_else(|| self.of_style(styles, |style| style.list)).filter(|list| *list > 0);
+        let level = self.level.or_else(|| self.of_style(styles, |style| style.level)).unwrap_or(0);
+        let number = list.and_then(|list| numbering.mark(list, level));
+        match (mark, number) {
+            (Some(mark), Some(number)) if mark.starts_with('#') => prose.lead(&format!("{mark}{number}")),
+            (Some(_), Some(number)) => prose.lead(&number),
+            (Some(mark), None) => prose.lead(mark),
+            (None, Some(number)) => prose.lead_if_none(&number),
+            (None, None) if list.is_some() => prose.lead_if_none("- "),
+            (None, None) => {}
+        }
+    }
+
+    /// A property of the style of the paragraph, or of the styles on which it is based.
+    fn of_style<'a, T>(&self, styles: &'a Styles, property: impl Fn(&'a Style) -> Option<T>) -> Option<T> {
+        // Styles of a damaged document may be based on one another.
+        const MAX_STYLES: usize = 20;
+        let own = self.style.as_ref().and_then(|id| styles.get(id));
+        let chain = iter::successors(own, |style| styles.get(style.based_on.as_ref()?));
+        chain.take(MAX_STYLES).find_map(property)
+    }
+}
+
+fn open(tag: &Tag<'_>, prose: &mut Prose) {
+    match tag.name() {
         b"tab" | b"ptab" => prose.gap(Gap::Space),
         b"p" | b"br" | b"cr" => prose.gap(Gap::Line),
         b"noBreakHyphen" => prose.text("-"),

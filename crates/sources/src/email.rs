@@ -59,6 +59,19 @@ pub(crate) fn write_attached(bytes: &[u8], text: &mut String, deadline: Deadline
     Ok(true)
 }
 
+/// Writes the text and the attachments of a signed part, of whose message another program keeps the headers; returns whether
+/// the bytes are one.
+///
+/// # Errors
+/// [`Cause::LimitExceeded`].
+pub(crate) fn write_signed(bytes: &[u8], text: &mut String, deadline: Deadline) -> Result<bool, Cause> {
+    let is_signed =
+        |message: &Message<'_>| message.parts.first().is_some_and(|part| part.is_content_type("multipart", "signed"));
+    let Some(message) = parsed(bytes)?.filter(is_signed) else { return Ok(false) };
+    write(&message, text, deadline)?;
+    Ok(true)
+}
+
 /// The line before a message that is attached to another.
 pub(crate) const ATTACHED_MESSAGE: &str = "\n[attached message]\n";
 
@@ -220,7 +233,7 @@ impl Attachment {
     /// # Errors
     /// [`Limit::TextBytes`].
     pub fn write(self, text: &mut String, invitation: &mut String) -> Result<(), Limit> {
-        let format = if self.is_tnef() { ", in Outlook's format TNEF, which is not read" } else { "" };
+        let format = self.unread_format();
         let name = self.name.or(self.kind).unwrap_or_else(|| "without a name".to_owned());
         // Invitations come twice, once as an attachment.
         if self.entries.is_empty() || self.entries == *invitation {
@@ -232,12 +245,20 @@ impl Attachment {
         check_text(text.len())
     }
 
-    /// Whether it is Outlook's `winmail.dat`, which holds a message and its attachments.
-    fn is_tnef(&self) -> bool {
-        let kinds = ["application/ms-tnef", "application/vnd.ms-tnef"];
-        let is_one = |value: &str, known: &[&str]| known.iter().any(|known| value.eq_ignore_ascii_case(known));
-        self.kind.as_deref().is_some_and(|kind| is_one(kind, &kinds))
-            || self.name.as_deref().is_some_and(|name| is_one(name, &["winmail.dat"]))
+    /// What is written of an attachment that holds a message in a form that is not read: Outlook's `winmail.dat`, or S/MIME's
+    /// `smime.p7m`.
+    fn unread_format(&self) -> &'static str {
+        let is = |value: Option<&str>, known: &[&str]| {
+            value.is_some_and(|value| known.iter().any(|known| value.eq_ignore_ascii_case(known)))
+        };
+        let (kind, name) = (self.kind.as_deref(), self.name.as_deref());
+        if is(kind, &["application/ms-tnef", "application/vnd.ms-tnef"]) || is(name, &["winmail.dat"]) {
+            ", in Outlook's format TNEF, which is not read"
+        } else if is(kind, &["application/pkcs7-mime", "application/x-pkcs7-mime"]) || is(name, &["smime.p7m"]) {
+            ", an encrypted or signed message (S/MIME), which is not read"
+        } else {
+            ""
+        }
     }
 }
 

@@ -1,8 +1,8 @@
 //! E-books: the container names the package, the package's spine gives the order of the chapters, each chapter is a
 //! page of HTML.
 //!
-//! EPUB 2 and 3 (<https://www.w3.org/TR/epub-33/>). Left out: the table of contents, pictures, and books with copy
-//! protection.
+//! EPUB 2 and 3 (<https://www.w3.org/TR/epub-33/>). A chapter that is missing or damaged is named in its place. Left out: the table
+//! of contents, pictures, and books with copy protection.
 
 use std::collections::{HashMap, HashSet};
 
@@ -22,24 +22,30 @@ const VOID: [&[u8]; 13] =
 /// A `.epub` file: one section a chapter.
 pub(crate) fn source(path: &str, bytes: &[u8], deadline: Deadline) -> Result<Source, Cause> {
     let mut archive = Archive::open(bytes, Kind::Epub)?;
-    let container = archive.text("META-INF/container.xml")?;
-    let mut package_name = None;
-    xml::each_tag(&container, Kind::Epub, |tag| {
-        package_name = tag.attribute("full-path");
-        Ok(package_name.is_none())
-    })?;
-    let package_name =
-        package_name.ok_or_else(|| Cause::damaged(Kind::Epub, "META-INF/container.xml names no package"))?;
+    let package_name = package_name(&mut archive)?;
     let package = archive.text(&package_name)?;
-    let title = xml::text_of(&package, "title", Kind::Epub)?;
+    let title = xml::text_of(&package, "title", Kind::Epub).map_err(|cause| cause.in_part(&package_name))?;
     let locked = locked_parts(&mut archive)?;
 
     let (mut parts, mut length) = (Vec::new(), 0);
-    for name in chapters(&package, &package_name)? {
-        if locked.contains(&name) {
+    let (mut left_out, mut first_cause) = (0, None);
+    for (i, name) in chapters(&package, &package_name)?.into_iter().enumerate() {
+        if name.as_ref().is_ok_and(|name| locked.contains(name)) {
             return Err(Cause::Encrypted);
         }
-        let chapter = archive.text(&name)?;
+        let chapter = match name.and_then(|name| archive.text(&name)) {
+            Ok(chapter) => chapter,
+            Err(cause @ Cause::Damaged { .. }) => {
+                let text = format!("[chapter {} is left out: {cause}]", i + 1);
+                length += text.len();
+                check_text(length)?;
+                parts.push(Part { text, ..Part::default() });
+                left_out += 1;
+                first_cause = first_cause.or(Some(cause));
+                continue;
+            }
+            Err(cause) => return Err(cause),
+        };
         html::check_size(&chapter)?;
         let page = html::page(&with_end_tags(&chapter), deadline)?;
         length += page.text.len();
@@ -47,14 +53,29 @@ pub(crate) fn source(path: &str, bytes: &[u8], deadline: Deadline) -> Result<Sou
         let heading = first_heading(&page.text).or_else(|| page.title.filter(|found| Some(found) != title.as_ref()));
         parts.push(Part { title: heading, text: page.text, ..Part::default() });
     }
-    Source::joined(path, Kind::Epub, title, parts)
+    match first_cause {
+        Some(cause) if left_out == parts.len() => Err(cause),
+        _ => Source::joined(path, Kind::Epub, title, parts),
+    }
 }
 
-/// The archive names of the chapters, in reading order.
-fn chapters(package: &str, package_name: &str) -> Result<Vec<String>, Cause> {
+/// The name of the part that lists all others.
+fn package_name(archive: &mut Archive<'_>) -> Result<String, Cause> {
+    const CONTAINER: &str = "META-INF/container.xml";
+    let mut name = None;
+    let read = xml::each_tag(&archive.text(CONTAINER)?, Kind::Epub, |tag| {
+        name = tag.attribute("full-path");
+        Ok(name.is_none())
+    });
+    read.map_err(|cause| cause.in_part(CONTAINER))?;
+    name.ok_or_else(|| Cause::damaged(Kind::Epub, "it names no package").in_part(CONTAINER))
+}
+
+/// The archive names of the chapters in reading order, or why a chapter has none.
+fn chapters(package: &str, package_name: &str) -> Result<Vec<Result<String, Cause>>, Cause> {
     let mut items: HashMap<String, Item> = HashMap::new();
     let mut spine: Vec<String> = Vec::new();
-    xml::each_tag(package, Kind::Epub, |tag| {
+    let read = xml::each_tag(package, Kind::Epub, |tag| {
         let attribute = |name| tag.attribute(name).unwrap_or_default();
         match tag.name() {
             b"item" => {
@@ -69,14 +90,17 @@ fn chapters(package: &str, package_name: &str) -> Result<Vec<String>, Cause> {
         }
         check_entries(items.len().max(spine.len()))?;
         Ok(true)
-    })?;
+    });
+    read.map_err(|cause| cause.in_part(package_name))?;
     let mut chapters = Vec::new();
     for id in spine {
-        let item = items.get(&id).ok_or_else(|| {
-            Cause::damaged(Kind::Epub, format!("its spine refers to {id}, which is not in its manifest"))
-        })?;
-        if item.is_chapter {
-            chapters.push(resolve(package_name, &item.href));
+        match items.get(&id) {
+            Some(item) if item.is_chapter => chapters.push(Ok(resolve(package_name, &item.href))),
+            Some(_) => {}
+            None => {
+                let detail = format!("its spine refers to {id}, which is not in its manifest");
+                chapters.push(Err(Cause::damaged(Kind::Epub, detail)));
+            }
         }
     }
     Ok(chapters)
@@ -90,13 +114,15 @@ struct Item {
 
 /// The archive names of the parts that are encrypted. Fonts often are, and are not read.
 fn locked_parts(archive: &mut Archive<'_>) -> Result<HashSet<String>, Cause> {
-    let Some(encryption) = archive.text_if_any("META-INF/encryption.xml")? else { return Ok(HashSet::new()) };
+    const ENCRYPTION: &str = "META-INF/encryption.xml";
+    let Some(encryption) = archive.text_if_any(ENCRYPTION)? else { return Ok(HashSet::new()) };
     let mut locked = HashSet::new();
-    xml::each_tag(&encryption, Kind::Epub, |tag| {
+    let read = xml::each_tag(&encryption, Kind::Epub, |tag| {
         locked.extend(tag.attribute("URI").map(|uri| resolve("", &uri)));
         check_entries(locked.len())?;
         Ok(true)
-    })?;
+    });
+    read.map_err(|cause| cause.in_part(ENCRYPTION))?;
     Ok(locked)
 }
 

@@ -22,7 +22,7 @@ pub struct SourceError {
 #[non_exhaustive]
 pub enum Cause {
     /// The operating system could not read the file.
-    #[error("cannot be read: {0}")]
+    #[error("cannot be read: {}", why(.0))]
     Io(io::Error),
     /// A folder, a device or a pipe where a file was expected.
     #[error("not a regular file")]
@@ -49,6 +49,12 @@ pub enum Cause {
     /// The file needs a password, or is a book with copy protection.
     #[error("the file is encrypted; save a copy without a password")]
     Encrypted,
+    /// A message of Outlook's that is encrypted, or signed so that its text is within the signature.
+    #[error(
+        "the message is encrypted, or its text is within its signature (S/MIME); open it in the mail program that has \
+        its key, and save it as text"
+    )]
+    EncryptedMessage,
     /// A NUL byte where text was expected.
     #[error("binary data, not text: byte {offset_bytes} is NUL")]
     Binary {
@@ -108,6 +114,16 @@ impl Cause {
         Cause::Damaged { kind, detail: detail.into() }
     }
 
+    /// The same for damage of a part of a file, which it names unless it names another.
+    pub(crate) fn in_part(self, part: &str) -> Self {
+        match self {
+            Cause::Damaged { kind, detail } if !detail.starts_with("its part ") => {
+                Cause::damaged(kind, format!("its part {part}: {detail}"))
+            }
+            other => other,
+        }
+    }
+
     pub(crate) fn at(self, path: &Path) -> SourceError {
         SourceError { path: path.to_owned(), cause: self }
     }
@@ -116,6 +132,14 @@ impl Cause {
 impl From<Limit> for Cause {
     fn from(limit: Limit) -> Self {
         Cause::LimitExceeded(limit)
+    }
+}
+
+/// The system's error; of missing permission also what to do.
+fn why(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => format!("{error}; allow this user to read it, or exclude it"),
+        _ => error.to_string(),
     }
 }
 
@@ -130,4 +154,26 @@ fn found(fields: &[String]) -> String {
         return String::new();
     }
     format!(", found `{}`", fields.join("`, `"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn missing_permission_has_advice() {
+        let cause = |kind: io::ErrorKind| Cause::Io(kind.into()).to_string();
+        let denied = io::Error::from(io::ErrorKind::PermissionDenied);
+        let expect = format!("cannot be read: {denied}; allow this user to read it, or exclude it");
+        assert_eq!(cause(io::ErrorKind::PermissionDenied), expect);
+        let missing = io::Error::from(io::ErrorKind::NotFound);
+        assert_eq!(cause(io::ErrorKind::NotFound), format!("cannot be read: {missing}"));
+    }
+
+    #[test]
+    fn the_innermost_part_that_is_damaged_is_named() {
+        let inner = Cause::damaged(Kind::Odt, "it is missing").in_part("Object 1/content.xml").in_part("content.xml");
+        assert_eq!(inner.to_string(), "damaged ODT: its part Object 1/content.xml: it is missing");
+        assert!(matches!(Cause::NoText.in_part("content.xml"), Cause::NoText));
+    }
 }

@@ -8,7 +8,7 @@ use ignore::Match;
 use ignore::gitignore::Gitignore;
 
 use crate::kind::is_temporary;
-use crate::{Cause, Kind, Selection, SourceError};
+use crate::{Cause, Kind, Selection, SourceError, mailbox};
 
 /// The contents of the given paths.
 #[derive(Debug, Default)]
@@ -17,7 +17,8 @@ pub struct Found {
     pub files: Vec<PathBuf>,
     /// The other entries of the folders.
     pub skipped: Vec<Skipped>,
-    /// Given paths that cannot be read, and folders that cannot be listed.
+    /// Given paths that cannot be read, folders that cannot be listed, entries of folders that cannot be examined, and files
+    /// without an extension that cannot be opened to see whether they are mailboxes.
     pub errors: Vec<SourceError>,
 }
 
@@ -221,7 +222,10 @@ impl Search<'_> {
         if meta.is_dir() {
             self.folder(path);
         } else if Kind::of_file(path).is_none() {
-            self.skip(path, SkipReason::UnknownKind);
+            match mailbox::check_readable(path) {
+                Ok(()) => self.skip(path, SkipReason::UnknownKind),
+                Err(error) => self.found.errors.push(Cause::Io(error).at(path)),
+            }
         } else if is_beside_chats(path) {
             self.skip(path, SkipReason::NoMessages);
         } else if meta.is_file() {

@@ -14,6 +14,7 @@ use markup5ever_rcdom::{Handle, NodeData, RcDom};
 use crate::formula::Formula;
 use crate::html_tree::Tree;
 use crate::limit::{FILE_BYTES, HTML_ATTRIBUTES, HTML_BYTES, HTML_NODES, HTML_TIME, NESTING};
+use crate::numbers::Format;
 use crate::prose::{Gap, Prose, Script};
 use crate::source::first_heading;
 use crate::{Cause, Kind, Limit, Source};
@@ -125,8 +126,8 @@ enum Step {
 struct Walk {
     title: Option<String>,
     prose: Prose,
-    /// The open lists: the number of the next item, or `None` for bullets.
-    lists: Vec<Option<usize>>,
+    /// The open lists: the number of the next item and how it is written, or `None` for bullets.
+    lists: Vec<Option<(u32, Format)>>,
     /// The number of open `<pre>`.
     preformatted: usize,
     /// How the next words are set, if a superscript or subscript starts or ends before them.
@@ -223,7 +224,10 @@ impl Walk {
             "h5" => self.prose.lead("##### "),
             "h6" => self.prose.lead("###### "),
             "ul" => self.lists.push(None),
-            "ol" => self.lists.push(Some(attribute("start").and_then(|start| start.parse().ok()).unwrap_or(1))),
+            "ol" => {
+                let start = attribute("start").and_then(|start| start.parse().ok()).unwrap_or(1);
+                self.lists.push(Some((start, format_of(attribute("type").unwrap_or_default()))));
+            }
             "li" => self.item(attribute("value").and_then(|value| value.parse().ok())),
             "pre" => self.preformatted += 1,
             "sup" => self.script = Some(Script::Super),
@@ -250,12 +254,12 @@ impl Walk {
     }
 
     /// Starts an item, with a number if it has one of its own.
-    fn item(&mut self, own_number: Option<usize>) {
+    fn item(&mut self, own_number: Option<u32>) {
         let outer_lists = self.lists.len().saturating_sub(1);
         let mark = match self.lists.last_mut() {
-            Some(Some(number)) => {
+            Some(Some((number, format))) => {
                 *number = own_number.unwrap_or(*number);
-                let mark = format!("{number}. ");
+                let mark = format!("{}. ", format.written(*number));
                 *number = number.saturating_add(1);
                 mark
             }
@@ -275,6 +279,17 @@ impl Walk {
             | "option" | "summary" | "tr" => Gap::Line,
             _ => Gap::None,
         }
+    }
+}
+
+/// The format of the numbers of a list, by its `type`.
+fn format_of(kind: &str) -> Format {
+    match kind {
+        "a" => Format::Column,
+        "A" => Format::UpperColumn,
+        "i" => Format::Roman,
+        "I" => Format::UpperRoman,
+        _ => Format::Decimal,
     }
 }
 

@@ -13,7 +13,7 @@
 //! | mailboxes | [`MAILBOX_DOCUMENT_BYTES`] of text and [`RECORDS`] messages a document, then another begins |
 //! | RTF | [`RTF_BYTES`] of file, [`RTF_WORD_BYTES`] a word, [`NESTING`] levels, [`TEXT_BYTES`] of text |
 //! | HTML | [`HTML_BYTES`], [`HTML_NODES`] nodes, [`HTML_ATTRIBUTES`], [`NESTING`] levels, [`COLUMNS`] cells in a row, [`FORMULA_BYTES`] a formula, [`TEXT_BYTES`] of text; [`HTML_TIME`] for all pages in a file, in a mailbox for each [`FILE_BYTES`] |
-//! | DOCX, ODT, ODP, ODS, PPTX, XLSX, EPUB | [`UNPACKED_BYTES`] of all unpacked parts, [`ARCHIVE_ENTRIES`], [`NESTING`] levels, [`COLUMNS`] cells in a row, [`FORMULA_BYTES`] a formula, [`TEXT_BYTES`] of text; each chapter as HTML |
+//! | DOCX, ODT, ODP, ODS, PPTX, XLSX, EPUB | [`UNPACKED_BYTES`] of all unpacked parts, [`RECORDS`] formats of numbers and lists, [`ARCHIVE_ENTRIES`], [`NESTING`] levels, [`COLUMNS`] cells in a row, [`FORMULA_BYTES`] a formula, [`TEXT_BYTES`] of text; each chapter as HTML |
 //! | PDF | memory and time of the child process ([`crate::PdfChild`]), [`PDF_PAGE_BYTES`] a page, [`PDF_TEXT_BYTES`] of text |
 //! | OCR | [`OCR_MEMORY_BYTES`] and [`OCR_PAGE_TIME`] of each program for a page, [`OCR_TIME`] in all |
 //!

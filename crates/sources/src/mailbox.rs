@@ -1,6 +1,6 @@
 //! Mailboxes (`.mbox`, and Thunderbird's, whose names have no extension): one section a message, read one message at a
-//! time. A message beyond a limit is left out and named in its place; all that are left out of a document are counted
-//! at its end.
+//! time. A message without headers, as a damaged mailbox has, is read as plain text. A message beyond a limit, and one that is
+//! neither an e-mail nor text, is left out and named in its place; all that are left out of a document are counted at its end.
 //!
 //! A long mailbox becomes several documents, filled with the messages in their order: `mail.mbox`, `mail.mbox#2`,
 //! `mail.mbox#3`. So messages that are added at the end of a mailbox change its last document only.
@@ -12,10 +12,11 @@ use std::mem;
 use std::path::Path;
 use std::time::Instant;
 
+use crate::encoding::Decoded;
 use crate::html::Deadline;
-use crate::limit::{MAIL_BYTES, MAILBOX_DOCUMENT_BYTES, RECORDS};
+use crate::limit::{MAIL_BYTES, MAILBOX_DOCUMENT_BYTES, RECORDS, check_text};
 use crate::source::Part;
-use crate::{Cause, Kind, Limit, Source, email};
+use crate::{Cause, Kind, Limit, Source, email, encoding};
 
 /// How much of a line is read at once.
 const PIECE_BYTES: usize = 64 << 10;
@@ -30,11 +31,22 @@ pub(crate) fn documents(name: &str, path: &Path) -> Result<Documents<BufReader<F
     Documents::of(name, BufReader::new(file), deadline)
 }
 
+/// Opens a file without an extension, which may be a mailbox.
+///
+/// # Errors
+/// The system's error if it cannot be opened. Other files are not opened.
+pub(crate) fn check_readable(path: &Path) -> io::Result<()> {
+    if is_candidate(path) { File::open(path).map(drop) } else { Ok(()) }
+}
+
+fn is_candidate(path: &Path) -> bool {
+    // Opening a pipe can block.
+    path.extension().is_none() && fs::metadata(path).is_ok_and(|meta| meta.is_file())
+}
+
 /// Whether a file without an extension is a mailbox: it starts with a line `From ` and at least two headers, one of them
 /// of a mail.
 pub(crate) fn is_mailbox(path: &Path) -> bool {
-    // Opening a pipe can block.
-    let is_candidate = path.extension().is_none() && fs::metadata(path).is_ok_and(|meta| meta.is_file());
     let head = || {
         let (mut file, mut head) = (File::open(path)?, vec![0; b"From ".len()]);
         file.read_exact(&mut head)?;
@@ -43,7 +55,7 @@ pub(crate) fn is_mailbox(path: &Path) -> bool {
         }
         Ok::<_, io::Error>(head)
     };
-    is_candidate && head().is_ok_and(|head| starts_mailbox(&head))
+    is_candidate(path) && head().is_ok_and(|head| starts_mailbox(&head))
 }
 
 fn starts_mailbox(head: &[u8]) -> bool {
@@ -81,10 +93,10 @@ pub(crate) struct Documents<R> {
     has_ended: bool,
 }
 
-/// The text of a message, or the words in its place if it is beyond a limit.
+/// The text of a message, or the words in its place if it is left out, and why.
 struct Entry {
     part: Part,
-    limit: Option<Limit>,
+    left_out: Option<Cause>,
 }
 
 impl<R: BufRead> Documents<R> {
@@ -99,7 +111,7 @@ impl<R: BufRead> Documents<R> {
 
     fn document(&mut self) -> Result<Option<Source>, Cause> {
         let (mut parts, mut length) = (Vec::new(), 0);
-        let (mut left_out, mut first_limit) = (0, None);
+        let (mut left_out, mut first_cause) = (0, None);
         while let Some(entry) = self.entry()? {
             let bytes = entry.part.text.len();
             if !parts.is_empty() && (length + bytes > MAILBOX_DOCUMENT_BYTES || parts.len() == RECORDS) {
@@ -107,14 +119,14 @@ impl<R: BufRead> Documents<R> {
                 break;
             }
             length += bytes;
-            left_out += usize::from(entry.limit.is_some());
-            first_limit = first_limit.or(entry.limit);
+            left_out += usize::from(entry.left_out.is_some());
+            first_cause = first_cause.or(entry.left_out);
             parts.push(entry.part);
         }
         let is_only = self.count == 0 && self.waiting.is_none();
-        if let Some(limit) = first_limit {
+        if let Some(cause) = first_cause {
             if is_only && left_out == parts.len() {
-                return Err(limit.into());
+                return Err(cause);
             }
             let text = format!("[{left_out} of {} messages are left out: their places say why]", parts.len());
             parts.push(Part { title: Some("messages left out".to_owned()), text, ..Part::default() });
@@ -134,19 +146,16 @@ impl<R: BufRead> Documents<R> {
         }
         for (i, message) in self.messages.by_ref() {
             let message = message.map_err(Cause::Io)?;
-            let (part, limit) = match message.read(self.deadline) {
+            let (part, left_out) = match message.read(self.deadline) {
                 Ok(part) => (part, None),
-                Err(Cause::LimitExceeded(limit)) if !matches!(limit, Limit::Time(_)) => {
-                    let text = format!("[message {} is left out: {limit}]", i + 1);
-                    (Part { title: email::subject(&message.bytes), text, ..Part::default() }, Some(limit))
+                Err(cause @ (Cause::Io(_) | Cause::LimitExceeded(Limit::Time(_)))) => return Err(cause),
+                Err(cause) => {
+                    let text = format!("[message {} is left out: {cause}]", i + 1);
+                    (Part { title: email::subject(&message.bytes), text, ..Part::default() }, Some(cause))
                 }
-                Err(Cause::Damaged { kind, detail }) => {
-                    return Err(Cause::damaged(kind, format!("message {}: {detail}", i + 1)));
-                }
-                Err(other) => return Err(other),
             };
             if !part.text.trim().is_empty() {
-                return Ok(Some(Entry { part, limit }));
+                return Ok(Some(Entry { part, left_out }));
             }
         }
         Ok(None)
@@ -200,7 +209,22 @@ impl Message {
         if self.is_too_large {
             return Err(Limit::MailBytes(MAIL_BYTES).into());
         }
+        // The line `From ` is part of a message only if no header follows it.
+        if self.bytes.starts_with(b"From ") {
+            return self.words();
+        }
         email::read(&self.bytes, Kind::Mailbox, deadline)
+    }
+
+    /// The text of a message without headers, and the line `From ` before it; blank if there is nothing but this line.
+    fn words(&self) -> Result<Part, Cause> {
+        // A byte becomes at most three bytes of text.
+        check_text(3 * self.bytes.len())?;
+        let Ok(Decoded { text, .. }) = encoding::decode(self.bytes.clone()) else {
+            return Err(Cause::damaged(Kind::Mailbox, "a message has none of the headers of an e-mail"));
+        };
+        let has_words = text.split_once('\n').is_some_and(|(_, words)| !words.trim().is_empty());
+        Ok(Part { text: if has_words { text } else { String::new() }, ..Part::default() })
     }
 }
 

@@ -9,7 +9,7 @@ use crate::limit::{check_entries, check_text};
 use crate::odt::Walk;
 use crate::prose::Gap;
 use crate::source::{Part, first_heading};
-use crate::xml::{self, Node};
+use crate::xml::Node;
 use crate::{Cause, Kind, Source, opendocument};
 
 const TITLE: &str = "# ";
@@ -18,9 +18,11 @@ const TITLE: &str = "# ";
 pub(crate) fn source(path: &str, bytes: &[u8]) -> Result<Source, Cause> {
     let mut archive = opendocument::open(bytes, Kind::Odp)?;
     let (mut walk, mut parts, mut length) = (Walk::default(), Vec::new(), 0);
+    walk.lists.joins = true;
+    walk.read_styles(&mut archive)?;
     // What is written before the next words.
     let mut mark = None;
-    xml::walk(&archive.text("content.xml")?, Kind::Odp, |node| {
+    opendocument::walk(&mut archive, |node, archive| {
         match &node {
             Node::Open(tag) => match (tag.name(), tag.attribute("class").as_deref()) {
                 (b"frame", Some("date-time" | "footer" | "header" | "page-number")) => return Ok(false),
@@ -35,11 +37,12 @@ pub(crate) fn source(path: &str, bytes: &[u8]) -> Result<Source, Cause> {
             }
             _ => {}
         }
-        let is_read = walk.node(&node, &mut archive)?;
+        let is_read = walk.node(&node, archive)?;
         match node {
             Node::Close(b"frame" | b"custom-shape") => {
                 // An empty title has no heading.
                 mark = mark.filter(|mark| *mark != TITLE);
+                walk.lists.end_part();
                 walk.prose.gap(Gap::Paragraph);
             }
             Node::Close(b"notes") => mark = None,

@@ -8,7 +8,7 @@ use std::mem;
 use crate::limit::{CELL_BYTES, COLUMNS, check_entries, check_text};
 use crate::rows::Rows;
 use crate::source::Part;
-use crate::xml::{self, Node, Tag};
+use crate::xml::{Node, Tag};
 use crate::{Cause, Kind, Limit, Source, opendocument};
 
 /// The most rows of a sheet in LibreOffice.
@@ -19,7 +19,7 @@ pub(crate) fn source(path: &str, bytes: &[u8]) -> Result<Source, Cause> {
     let mut archive = opendocument::open(bytes, Kind::Ods)?;
     let (mut parts, mut length) = (Vec::new(), 0);
     let mut sheet = Sheet::default();
-    xml::walk(&archive.text("content.xml")?, Kind::Ods, |node| {
+    opendocument::walk(&mut archive, |node, _| {
         match node {
             Node::Open(tag) => match tag.name() {
                 b"annotation" | b"dde-links" | b"shapes" | b"tracked-changes" => return Ok(false),

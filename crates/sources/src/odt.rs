@@ -1,5 +1,5 @@
-//! OpenDocument texts (LibreOffice): headings, paragraphs, lists, tables; footnotes in brackets where they are referred
-//! to; formulas as LibreOffice's users write them, `{a+b} over 2`.
+//! OpenDocument texts (LibreOffice): headings and lists with their numbers, paragraphs, tables; footnotes in brackets where
+//! they are referred to; formulas as LibreOffice's users write them, `{a+b} over 2`.
 //!
 //! Left out: page headers and footers, comments, deleted text, pictures.
 
@@ -7,6 +7,7 @@ use std::collections::HashMap;
 
 use crate::archive::{Archive, resolve};
 use crate::limit::check_entries;
+use crate::odt_lists::Lists;
 use crate::prose::{Gap, Prose, Script};
 use crate::source::first_heading;
 use crate::xml::{self, Node, Tag};
@@ -16,7 +17,8 @@ use crate::{Cause, Kind, Source, opendocument};
 pub(crate) fn source(path: &str, bytes: &[u8]) -> Result<Source, Cause> {
     let mut archive = opendocument::open(bytes, Kind::Odt)?;
     let mut walk = Walk::default();
-    xml::walk(&archive.text("content.xml")?, Kind::Odt, |node| walk.node(&node, &mut archive))?;
+    walk.read_styles(&mut archive)?;
+    opendocument::walk(&mut archive, |node, archive| walk.node(&node, archive))?;
     let text = walk.prose.finish()?;
     let title = opendocument::title(&mut archive)?;
     Source::whole(path, Kind::Odt, title.or_else(|| first_heading(&text)), text)
@@ -25,8 +27,11 @@ pub(crate) fn source(path: &str, bytes: &[u8]) -> Result<Source, Cause> {
 /// The formula in an object of its own, which has it in LibreOffice's notation beside MathML.
 fn formula(archive: &mut Archive<'_>, object: &Tag<'_>) -> Result<Option<String>, Cause> {
     let Some(folder) = object.attribute("href") else { return Ok(None) };
-    match archive.text_if_any(&resolve("", &format!("{folder}/content.xml")))? {
-        Some(content) if content.contains("StarMath") => xml::text_of(&content, "annotation", archive.kind()),
+    let name = resolve("", &format!("{folder}/content.xml"));
+    match archive.text_if_any(&name)? {
+        Some(content) if content.contains("StarMath") => {
+            xml::text_of(&content, "annotation", archive.kind()).map_err(|cause| cause.in_part(&name))
+        }
         _ => Ok(None),
     }
 }
@@ -49,13 +54,23 @@ pub(crate) struct Walk {
     scripts: HashMap<String, Script>,
     /// How words are set in the open spans and notes, outermost first.
     spans: Vec<Script>,
-    /// The numbers of open paragraphs, lists and notes.
+    /// The numbers of open paragraphs and notes.
     paragraphs: usize,
-    lists: usize,
     notes: usize,
+    pub lists: Lists,
+    /// Whether the open heading has a number, which it may also have as text.
+    has_number: bool,
 }
 
 impl Walk {
+    /// Reads the styles that all parts of a document share.
+    pub fn read_styles(&mut self, archive: &mut Archive<'_>) -> Result<(), Cause> {
+        opendocument::each_style(archive, |tag| {
+            self.lists.define(tag);
+            self.lists.check()
+        })
+    }
+
     /// Writes what a node contributes; returns whether the content of an element follows.
     pub fn node(&mut self, node: &Node<'_>, archive: &mut Archive<'_>) -> Result<bool, Cause> {
         match node {
@@ -66,6 +81,8 @@ impl Walk {
             }
             Node::Open(tag) => {
                 check_entries(self.scripts.len())?;
+                self.lists.define(tag);
+                self.lists.check()?;
                 return Ok(self.open(tag));
             }
             Node::Close(name) => self.close(name),
@@ -106,10 +123,19 @@ impl Walk {
             }
             b"h" => {
                 let level = tag.attribute("outline-level").and_then(|level| level.parse().ok()).unwrap_or(1_usize);
-                self.prose.lead(&format!("{} ", "#".repeat(level.clamp(1, 6))));
+                let number = self.lists.heading(tag, level);
+                self.has_number = number.is_some();
+                self.prose.lead(&format!("{} {}", "#".repeat(level.clamp(1, 6)), number.unwrap_or_default()));
                 self.paragraphs += 1;
             }
-            b"p" => self.paragraphs += 1,
+            b"number" if self.has_number => return false,
+            b"p" => {
+                self.has_number = false;
+                if let Some(mark) = self.lists.paragraph() {
+                    self.prose.lead_item(self.lists.depth() - 1, &mark);
+                }
+                self.paragraphs += 1;
+            }
             b"style" => self.style = tag.attribute("name"),
             b"text-properties" => {
                 let script = tag.attribute("text-position").map_or(Script::Line, |position| script_of(&position));
@@ -120,8 +146,9 @@ impl Walk {
                 }
             }
             b"span" => self.open_span(tag),
-            b"list" => self.lists += 1,
-            b"list-item" => self.prose.lead_item(self.lists.saturating_sub(1), "- "),
+            b"list" => self.lists.open(tag),
+            b"list-item" => self.lists.open_item(tag),
+            b"list-header" => self.lists.close_item(),
             b"note-body" => {
                 self.notes += 1;
                 self.spans.push(Script::Line);
@@ -142,17 +169,17 @@ impl Walk {
                 self.paragraphs = self.paragraphs.saturating_sub(1);
                 if self.notes == 0 {
                     self.prose.lead("");
-                    self.prose.gap(if self.lists > 0 { Gap::Line } else { Gap::Paragraph });
+                    self.prose.gap(if self.lists.depth() > 0 { Gap::Line } else { Gap::Paragraph });
                 } else {
                     self.prose.gap(Gap::Space);
                 }
             }
             b"span" => drop(self.spans.pop()),
             b"list" => {
-                self.lists = self.lists.saturating_sub(1);
-                self.prose.gap(if self.lists > 0 { Gap::Line } else { Gap::Paragraph });
+                self.lists.close();
+                self.prose.gap(if self.lists.depth() > 0 { Gap::Line } else { Gap::Paragraph });
             }
-            b"list-item" => self.prose.lead(""),
+            b"list-item" => self.lists.close_item(),
             b"note-body" => {
                 self.notes = self.notes.saturating_sub(1);
                 self.spans.pop();

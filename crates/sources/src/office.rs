@@ -25,13 +25,15 @@ pub(crate) fn open(bytes: &[u8], kind: Kind) -> Result<Archive<'_>, Cause> {
 pub(crate) fn main_part(archive: &mut Archive<'_>) -> Result<String, Cause> {
     let relations = Relations::of(archive, "")?;
     let part = relations.by_kind("/officeDocument").map(str::to_owned);
-    part.ok_or_else(|| Cause::damaged(archive.kind(), "its relations name no main document"))
+    let advice = "it may be of another format; open it in the program that made it and save it anew";
+    part.ok_or_else(|| Cause::damaged(archive.kind(), format!("it does not say which part is the document; {advice}")))
 }
 
 /// The title in the document's properties.
 pub(crate) fn title(archive: &mut Archive<'_>) -> Result<Option<String>, Cause> {
-    match archive.text_if_any("docProps/core.xml")? {
-        Some(core) => xml::text_of(&core, "title", archive.kind()),
+    const CORE: &str = "docProps/core.xml";
+    match archive.text_if_any(CORE)? {
+        Some(core) => xml::text_of(&core, "title", archive.kind()).map_err(|cause| cause.in_part(CORE)),
         None => Ok(None),
     }
 }
@@ -50,11 +52,12 @@ impl Relations {
     pub fn of(archive: &mut Archive<'_>, part: &str) -> Result<Self, Cause> {
         let (folder, file) = part.rsplit_once('/').unwrap_or(("", part));
         let kind = archive.kind();
-        let Some(relations) = archive.text_if_any(&resolve("", &format!("{folder}/_rels/{file}.rels")))? else {
+        let name = resolve("", &format!("{folder}/_rels/{file}.rels"));
+        let Some(relations) = archive.text_if_any(&name)? else {
             return Ok(Relations(Vec::new()));
         };
         let mut found = Vec::new();
-        xml::each_tag(&relations, kind, |tag| {
+        let read = xml::each_tag(&relations, kind, |tag| {
             let is_external = tag.attribute("TargetMode").is_some_and(|mode| mode == "External");
             if let (Some(kind), Some(target), false) = (tag.attribute("Type"), tag.attribute("Target"), is_external) {
                 let base = if target.starts_with('/') { "" } else { part };
@@ -62,7 +65,8 @@ impl Relations {
             }
             check_entries(found.len())?;
             Ok(true)
-        })?;
+        });
+        read.map_err(|cause| cause.in_part(&name))?;
         Ok(Relations(found))
     }
 

@@ -1,5 +1,7 @@
 //! Outlook's messages (`.msg`, MS-OXMSG), read as e-mails are: headers, the plain text of a message or else its HTML or
-//! RTF as text, the entries of attached calendars, the names of other attachments, and the messages attached to it.
+//! RTF as text, the time and place of a meeting, the entries of attached calendars, the names of other attachments, and
+//! the messages attached to it. Of a message with a signature beside its text (S/MIME) the signed text and its attachments are
+//! read; one whose text is within the signature or encrypted is refused.
 //!
 //! A message is a storage of a compound file with properties; so are its recipients, its attachments, and a message
 //! that is an attachment.
@@ -8,14 +10,17 @@ use encoding_rs::Encoding;
 use mail_parser::DateTime;
 
 use crate::compound::Compound;
-use crate::email::{self, ATTACHED_MESSAGE, Attachment, Headers, one_line};
+use crate::email::{self, ATTACHED_MESSAGE, Attachment, Headers};
 use crate::html::Deadline;
 use crate::limit::{MESSAGE_NESTING, check_text};
+use crate::outlook_meeting::Meetings;
+use crate::outlook_names::Names;
 use crate::outlook_object::{Object, PROPERTIES, Place, decoded};
 use crate::source::Part;
 use crate::{Cause, Kind, Limit, Source, encoding, html, rtf, rtf_compressed};
 
 /// The numbers of properties.
+const CLASS: u16 = 0x001A;
 const SUBJECT: u16 = 0x0037;
 const SUBMIT_TIME: u16 = 0x0039;
 const DELIVERY_TIME: u16 = 0x0E06;
@@ -41,13 +46,15 @@ const RECIPIENT: Person = (0x3001, [0x39FE, 0x3003]);
 /// A `.msg` file.
 ///
 /// # Errors
-/// [`Cause::Damaged`], [`Cause::LimitExceeded`], [`Cause::NoText`].
+/// [`Cause::Damaged`], [`Cause::EncryptedMessage`], [`Cause::LimitExceeded`], [`Cause::NoText`].
 pub(crate) fn source(path: &str, bytes: &[u8], deadline: Deadline) -> Result<Source, Cause> {
-    let file = Compound::open(bytes, Kind::Email, deadline)?;
+    let mut file = Compound::open(bytes, Kind::Email, deadline)?;
     if !file.has_stream(&format!("/{PROPERTIES}")) {
         return Err(Cause::damaged(Kind::Email, "it is not a message of Outlook: it has no properties"));
     }
-    let mut reader = Reader { file, deadline, text: String::new(), invitation: String::new(), steps: Vec::new() };
+    let meetings = Meetings::of(&Names::read(&mut file)?);
+    let (text, invitation, steps) = (String::new(), String::new(), Vec::new());
+    let mut reader = Reader { file, meetings, deadline, text, invitation, steps };
     let headers = reader.message(String::new(), Place::File, None, 0)?;
     while let Some(step) = reader.steps.pop() {
         reader.attachment(step)?;
@@ -67,6 +74,7 @@ struct Step {
 
 struct Reader<'a> {
     file: Compound<'a>,
+    meetings: Meetings,
     deadline: Deadline,
     text: String,
     /// The last calendar that was written.
@@ -88,18 +96,43 @@ impl Reader<'_> {
             return Err(Limit::Nesting(MESSAGE_NESTING).into());
         }
         let message = Object::open(&mut self.file, path, place, encoding)?;
-        let headers = self.headers(&message)?;
+        let mut headers = self.headers(&message)?;
         headers.write(&mut self.text);
-        if let Some(body) = self.body(&message)?.filter(|body| !body.trim().is_empty()) {
-            // Text that grows later would be copied into twice its size.
-            self.text.reserve(body.len() + 2);
-            self.text.extend(["\n", body.trim(), "\n"]);
+        let class = message.line(&mut self.file, CLASS)?.unwrap_or_default().to_ascii_lowercase();
+        let start = self.meetings.write(&class, &message, &mut self.file, &mut self.text)?;
+        headers.date = headers.date.or(start);
+        let attachments = self.file.storages(&message.path, "__attach_version1.0_#")?;
+        let is_secured = is_secured(&class) && !attachments.is_empty();
+        if is_secured && self.write_signed(&message, &attachments)? {
+            return Ok(headers);
+        }
+        match self.body(&message)?.filter(|body| !body.trim().is_empty()) {
+            Some(body) => {
+                // Text that grows later would be copied into twice its size.
+                self.text.reserve(body.len() + 2);
+                self.text.extend(["\n", body.trim(), "\n"]);
+            }
+            None if is_secured && depth == 0 => return Err(Cause::EncryptedMessage),
+            None => {}
         }
         check_text(self.text.len())?;
-        let attachments = self.file.storages(&message.path, "__attach_version1.0_#")?;
         let step = |path| Step { path, encoding: message.encoding, depth };
         self.steps.extend(attachments.into_iter().rev().map(step));
         Ok(headers)
+    }
+
+    /// Writes the text and the attachments of a message with a signature beside them, which its only attachment holds as they
+    /// came (MS-OXOSMIME, 2.1.3.1); returns whether it has such an attachment.
+    fn write_signed(&mut self, message: &Object, attachments: &[String]) -> Result<bool, Cause> {
+        let [path] = attachments else { return Ok(false) };
+        let attached = Object::open(&mut self.file, path.clone(), Place::Part, message.encoding)?;
+        if attached.line(&mut self.file, MIME_TYPE)?.is_none_or(|kind| !kind.eq_ignore_ascii_case("multipart/signed")) {
+            return Ok(false);
+        }
+        match attached.bytes(&mut self.file, DATA)? {
+            Some(bytes) => email::write_signed(&bytes, &mut self.text, self.deadline),
+            None => Ok(false),
+        }
     }
 
     /// The headers of a message. What its properties lack is taken from the headers with which it came, if it has them.
@@ -161,9 +194,8 @@ impl Reader<'_> {
         })
     }
 
-    /// A text on one line.
     fn line(&mut self, object: &Object, number: u16) -> Result<Option<String>, Cause> {
-        Ok(object.text(&mut self.file, number)?.and_then(|text| one_line(&text)))
+        object.line(&mut self.file, number)
     }
 
     /// The plain text of a message, else the text of its HTML, else of its RTF.
@@ -215,6 +247,11 @@ impl Reader<'_> {
         };
         Ok(Attachment { name, kind, entries }.write(&mut self.text, &mut self.invitation)?)
     }
+}
+
+/// Whether a message of a class, in small letters, is signed or encrypted (MS-OXOSMIME).
+fn is_secured(class: &str) -> bool {
+    [".smime", ".smime.multipartsigned"].iter().any(|end| class.ends_with(end))
 }
 
 /// Whether an attachment has one of these MIME types; if it declares none, its name tells the type.

@@ -5,6 +5,7 @@ use encoding_rs::{Encoding, UTF_16LE};
 
 use crate::code_page::encoding_of_page;
 use crate::compound::Compound;
+use crate::email::one_line;
 use crate::encoding::{self, Decoded};
 use crate::limit::check_text;
 use crate::{Cause, Limit};
@@ -48,6 +49,7 @@ const PROPERTY_BYTES: usize = 16;
 
 /// The types of properties.
 const INTEGER: u16 = 0x0003;
+const BOOLEAN: u16 = 0x000B;
 const TIME: u16 = 0x0040;
 const STRING_8: u16 = 0x001E;
 const STRING: u16 = 0x001F;
@@ -91,6 +93,11 @@ impl Object {
         self.fixed(number, INTEGER).map(|value| value as u32)
     }
 
+    /// Whether a property is there and true.
+    pub fn is_set(&self, number: u16) -> bool {
+        self.fixed(number, BOOLEAN).is_some_and(|value| value & 0xFF != 0)
+    }
+
     /// A time, in seconds since 1970.
     pub fn seconds(&self, number: u16) -> Option<i64> {
         /// From 1601 to 1970.
@@ -119,6 +126,14 @@ impl Object {
         };
         text.truncate(text.trim_end_matches('\0').len());
         Ok(Some(text).filter(|text| !text.trim().is_empty()))
+    }
+
+    /// A text on one line.
+    ///
+    /// # Errors
+    /// As [`Self::text`].
+    pub fn line(&self, file: &mut Compound<'_>, number: u16) -> Result<Option<String>, Cause> {
+        Ok(self.text(file, number)?.and_then(|text| one_line(&text)))
     }
 
     /// A property of any bytes.

@@ -1,4 +1,5 @@
-//! PDF: the text of each page, by pdf-extract, in a child process if the caller configures one.
+//! PDF: the text of each page, by pdf-extract, in a child process if the caller configures one, its words mended
+//! ([`crate::pdf_words`]).
 //! Pages without text are passed to OCR where it is installed ([`crate::Ocr`]); pictures whose text is not recognised
 //! are named in their places.
 
@@ -7,7 +8,7 @@ use std::path::Path;
 use crate::pdf_child::{self, PdfChild};
 use crate::pdf_pages::{PICTURE, each_page};
 use crate::source::Part;
-use crate::{Cause, Kind, Source};
+use crate::{Cause, Kind, Source, pdf_words};
 
 /// A `.pdf` file: one section a page.
 pub(crate) fn source(name: &str, path: &Path, child: Option<&PdfChild>) -> Result<Source, Cause> {
@@ -29,6 +30,7 @@ pub(crate) fn source(name: &str, path: &Path, child: Option<&PdfChild>) -> Resul
     if pages.iter().all(|page| page.trim().is_empty()) {
         return Err(Cause::Scanned { has_ocr: child.is_some_and(|child| child.ocr.is_some()) });
     }
+    pdf_words::mend(&mut pages);
     let part = |(i, (text, is_picture)): (usize, (String, bool))| {
         let title = format!("page {}", i + 1);
         let is_lost = is_picture && text.trim().is_empty();

@@ -1,5 +1,5 @@
-//! PowerPoint presentations: one section a slide, with its title as a heading, the words of diagrams after its own, and the
-//! speaker's notes at its end.
+//! PowerPoint presentations: one section a slide, with its title as a heading, the numbers of its lists, the words of diagrams
+//! after its own, and the speaker's notes at its end.
 //!
 //! Left out: numbers, dates and footers of slides, charts, pictures.
 
@@ -7,9 +7,10 @@ use crate::archive::Archive;
 use crate::formula::Formula;
 use crate::limit::{check_entries, check_text};
 use crate::office::{self, Relations};
+use crate::pptx_numbers::AutoNumbers;
 use crate::prose::{Gap, Prose, Script};
 use crate::source::{Part, first_heading};
-use crate::xml::{self, Node, Tag};
+use crate::xml::{self, ADVICE, Node, Tag};
 use crate::{Cause, Kind, Source};
 
 /// A `.pptx` file.
@@ -18,18 +19,19 @@ pub(crate) fn source(path: &str, bytes: &[u8]) -> Result<Source, Cause> {
     let presentation = office::main_part(&mut archive)?;
     let relations = Relations::of(&mut archive, &presentation)?;
     let mut ids = Vec::new();
-    xml::each_tag(&archive.text(&presentation)?, Kind::Pptx, |tag| {
+    let read = xml::each_tag(&archive.text(&presentation)?, Kind::Pptx, |tag| {
         if tag.name() == b"sldId" {
             ids.extend(tag.relation());
         }
         check_entries(ids.len())?;
         Ok(true)
-    })?;
+    });
+    read.map_err(|cause| cause.in_part(&presentation))?;
     let (mut parts, mut length) = (Vec::new(), 0);
     for (i, id) in ids.iter().enumerate() {
         let number = i + 1;
         let slide = relations.by_id(id);
-        let slide = slide.ok_or_else(|| Cause::damaged(Kind::Pptx, format!("slide {number} has no part")))?;
+        let slide = slide.ok_or_else(|| Cause::damaged(Kind::Pptx, format!("slide {number} is missing; {ADVICE}")))?;
         let text = text(&mut archive, slide)?;
         length += text.len();
         check_text(length)?;
@@ -43,24 +45,28 @@ pub(crate) fn source(path: &str, bytes: &[u8]) -> Result<Source, Cause> {
 /// The text of a slide, of its diagrams and of its notes.
 fn text(archive: &mut Archive<'_>, slide: &str) -> Result<String, Cause> {
     let mut prose = Prose::default();
-    write(&archive.text(slide)?, &mut prose)?;
+    write(archive, slide, &mut prose)?;
     let relations = Relations::of(archive, slide)?;
     for diagram in relations.all_by_kind("/diagramData") {
         prose.gap(Gap::Paragraph);
-        write(&archive.text(diagram)?, &mut prose)?;
+        write(archive, diagram, &mut prose)?;
     }
     if let Some(notes) = relations.by_kind("/notesSlide") {
         prose.gap(Gap::Paragraph);
         prose.lead("Notes: ");
-        write(&archive.text(notes)?, &mut prose)?;
+        write(archive, notes, &mut prose)?;
     }
     Ok(prose.finish()?)
 }
 
 /// Writes the text of the shapes of a slide.
-fn write(xml: &str, prose: &mut Prose) -> Result<(), Cause> {
+fn write(archive: &mut Archive<'_>, part: &str, prose: &mut Prose) -> Result<(), Cause> {
+    write_shapes(&archive.text(part)?, prose).map_err(|cause| cause.in_part(part))
+}
+
+fn write_shapes(xml: &str, prose: &mut Prose) -> Result<(), Cause> {
     let (mut in_text, mut is_title, mut is_left_out) = (false, false, false);
-    let (mut script, mut formula) = (Script::Line, Formula::default());
+    let (mut script, mut formula, mut numbers) = (Script::Line, Formula::default(), AutoNumbers::default());
     xml::walk(xml, Kind::Pptx, |node| {
         if let Node::Open(tag) = &node
             && tag.name() == b"Fallback"
@@ -69,6 +75,9 @@ fn write(xml: &str, prose: &mut Prose) -> Result<(), Cause> {
         }
         if formula.takes(&node, prose)? {
             return Ok(true);
+        }
+        if let Node::Open(tag) = &node {
+            numbers.open(tag);
         }
         match node {
             Node::Open(tag) => match tag.name() {
@@ -89,10 +98,18 @@ fn write(xml: &str, prose: &mut Prose) -> Result<(), Cause> {
                 b"tc" => prose.open_cell(),
                 _ => {}
             },
-            Node::Text(text) if in_text => prose.run(script, text),
+            Node::Text(text) if in_text => {
+                if !text.trim().is_empty()
+                    && let Some(number) = numbers.words()
+                {
+                    prose.lead_if_none(&number);
+                }
+                prose.run(script, text);
+            }
             Node::Text(_) => {}
             Node::Close(name) => match name {
                 b"t" => in_text = false,
+                b"pPr" => numbers.end_properties(),
                 b"sp" => {
                     // An empty title has no heading.
                     if is_title {

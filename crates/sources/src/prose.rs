@@ -165,12 +165,13 @@ impl Prose {
         }
     }
 
-    /// Ends a table row: one line, or one paragraph a cell if a cell has several lines, as in tables used for layout.
+    /// Ends a table row: one line, in which the lines of a cell are joined by spaces, or one paragraph a cell in tables used for
+    /// layout.
     pub fn close_row(&mut self) {
         let cells = self.rows.pop().unwrap_or_default();
         // Written again below, as a part of the text around the table.
         self.bytes -= cells.iter().map(String::len).sum::<usize>();
-        if cells.iter().any(|cell| cell.contains('\n')) {
+        if is_layout(&cells) {
             for cell in cells {
                 self.gap(Gap::Paragraph);
                 self.verbatim(&cell);
@@ -181,7 +182,10 @@ impl Prose {
             self.start_word();
             for (i, cell) in cells.iter().enumerate() {
                 self.push(if i > 0 { " | " } else { "" });
-                self.push(cell);
+                for (i, line) in cell.split('\n').filter(|line| !line.is_empty()).enumerate() {
+                    self.push(if i > 0 { " " } else { "" });
+                    self.push(line);
+                }
             }
         }
         self.gap(Gap::Line);
@@ -220,4 +224,16 @@ impl Prose {
         self.bytes += text.len();
         self.page.text.push_str(text);
     }
+}
+
+/// Whether a table row arranges parts of a page instead of values: a cell of several lines has no other beside it, or the row
+/// is long, or such a cell has many lines, headings, rows, indented lists or code.
+fn is_layout(cells: &[String]) -> bool {
+    const MAX_LINES: usize = 8;
+    const MAX_BYTES: usize = 600;
+    let is_part = |line: &str| line.starts_with(['#', ' ', '\t']) || line.contains(" | ");
+    let is_page = |cell: &str| cell.lines().count() > MAX_LINES || cell.lines().any(is_part);
+    let is_alone = cells.iter().filter(|cell| !cell.is_empty()).count() < 2;
+    let is_long = cells.iter().map(String::len).sum::<usize>() > MAX_BYTES;
+    cells.iter().filter(|cell| cell.contains('\n')).any(|cell| is_alone || is_long || is_page(cell))
 }

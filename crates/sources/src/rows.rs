@@ -131,11 +131,19 @@ fn is_header(cells: &[(usize, String)]) -> bool {
     is_after_name && are_successive && years.len() == numbers.len()
 }
 
-/// Whether a cell is a number as people write them: `-1,234.50`, `12 %`.
+/// Whether a cell is a number as people write them: `-1,234.50`, `12 %`, `CHF 5`.
 fn is_number(cell: &str) -> bool {
-    let has_digits = cell.contains(|c: char| c.is_ascii_digit());
+    let number = cell.split_once(' ').filter(|(sign, _)| is_currency(sign)).map_or(cell, |(_, number)| number);
+    let number = number.rsplit_once(' ').filter(|(_, sign)| is_currency(sign)).map_or(number, |(number, _)| number);
+    let has_digits = number.contains(|c: char| c.is_ascii_digit());
     has_digits
-        && cell
-            .chars()
-            .all(|c| c.is_ascii_digit() || matches!(c, '+' | '-' | '.' | ',' | '\'' | '%' | ' ' | '€' | '$' | '£'))
+        && number.chars().all(|c| {
+            c.is_ascii_digit() || matches!(c, '+' | '-' | '.' | ',' | '\'' | '%' | ' ' | '€' | '$' | '£' | '¥')
+        })
+}
+
+/// Whether a word is the sign of a currency: `€`, `kr`, `Fr.`, or a code of ISO 4217. It has at most four bytes.
+pub(crate) fn is_currency(word: &str) -> bool {
+    const SIGNS: [&str; 14] = ["$", "€", "£", "¥", "₹", "₽", "₩", "₺", "₴", "₪", "kr", "zł", "Kč", "Fr."];
+    SIGNS.contains(&word) || word.len() == 3 && word.bytes().all(|byte| byte.is_ascii_uppercase())
 }

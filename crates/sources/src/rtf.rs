@@ -69,6 +69,9 @@ const LEFT_OUT: [&str; 16] = [
     "xe",
 ];
 
+/// What is longer is no mark of an item.
+const MARK_BYTES: usize = 32;
+
 /// Where the text of a group goes.
 #[derive(Clone, Copy, Default, PartialEq)]
 enum Place {
@@ -78,6 +81,8 @@ enum Place {
     Fonts,
     /// How a field is computed: `SYMBOL 97 \\f "Symbol"`.
     Instruction,
+    /// The mark of an item of a list.
+    Mark,
     Nowhere,
 }
 
@@ -121,6 +126,7 @@ struct Reader {
     /// The names of fonts with symbols in the places of letters.
     symbolic: HashMap<i32, String>,
     instruction: String,
+    mark: String,
     in_row: bool,
     in_cell: bool,
     title: String,
@@ -158,8 +164,12 @@ impl Reader {
                 if self.groups.is_empty() {
                     return Err(damaged("it closes a group that is not open"));
                 }
-                if closed.place == Place::Instruction && self.group().place != Place::Instruction {
-                    self.end_instruction();
+                if closed.place != self.group().place {
+                    match closed.place {
+                        Place::Instruction => self.end_instruction(),
+                        Place::Mark => self.end_mark(),
+                        _ => {}
+                    }
                 }
             }
             Token::Optional => self.is_optional = true,
@@ -238,7 +248,10 @@ impl Reader {
             }
             "line" | "nestrow" => self.prose.gap(Gap::Line),
             "tab" | "nestcell" | "emspace" | "enspace" | "~" => self.write(" "),
-            "listtext" | "pntext" => self.prose.lead("- "),
+            "listtext" | "pntext" => {
+                self.mark.clear();
+                self.current().place = Place::Mark;
+            }
             "footnote" => {
                 self.current().script = Script::Line;
                 self.write(" [note: ");
@@ -265,10 +278,16 @@ impl Reader {
             "row" => self.end_row(),
             _ => {}
         }
-        // The mark of a list is written as text before its paragraph.
-        if matches!(name, "listtext" | "pntext") {
-            self.current().place = Place::Nowhere;
-        }
+    }
+
+    /// Writes the mark of an item before its words: a number or letter as it is, `1.`, `1.2` or `a)`, anything else as `-`.
+    fn end_mark(&mut self) {
+        let mark = self.mark.trim();
+        let has_number = mark.contains(|c: char| c.is_ascii_digit());
+        let has_letter = mark.ends_with(['.', ')']) && mark.contains(char::is_alphanumeric);
+        let is_number = mark.len() <= MARK_BYTES && (has_number || has_letter);
+        let mark = if is_number { format!("{mark} ") } else { "- ".to_owned() };
+        self.prose.lead(&mark);
     }
 
     fn open_cell(&mut self) {
@@ -316,6 +335,7 @@ impl Reader {
                 self.prose.run(script, text);
             }
             Group { place: Place::Title, .. } => self.title.push_str(text),
+            Group { place: Place::Mark, .. } if self.mark.len() < MARK_BYTES => self.mark.push_str(text),
             _ => {}
         }
     }

@@ -3,10 +3,11 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
+use std::io;
 use std::path::PathBuf;
 use std::time::SystemTime;
 
-use crate::{Selection, find_selected};
+use crate::{Cause, Found, Selection, find_selected};
 
 /// Files under some paths, as they were when they were last reported.
 #[derive(Debug)]
@@ -46,14 +47,17 @@ impl Watch {
             changing: HashMap::new(),
             missing: HashSet::new(),
         };
-        watch.known = watch.list();
+        watch.known = watch.list().0;
         watch
     }
 
     /// What has changed since. A change counts when two looks after another see the same: a file that is being written,
-    /// or that an editor replaces by renaming, is reported once it is complete.
+    /// or that an editor replaces by renaming, is reported once it is complete. A file that cannot be examined now is not
+    /// gone.
     pub fn look(&mut self) -> Changes {
-        let files = self.list();
+        let (files, unreadable) = self.list();
+        let is_unreadable = |file: &PathBuf| unreadable.iter().any(|path| file.starts_with(path));
+        let is_gone = |file: &&PathBuf| !files.contains_key(*file) && !is_unreadable(file);
         let mut changes = Changes::default();
         for (file, stamp) in &files {
             if self.known.get(file) == Some(stamp) {
@@ -64,7 +68,7 @@ impl Watch {
                 changes.changed.push(file.clone());
             }
         }
-        let gone: HashSet<PathBuf> = self.known.keys().filter(|file| !files.contains_key(*file)).cloned().collect();
+        let gone: HashSet<PathBuf> = self.known.keys().filter(is_gone).cloned().collect();
         changes.removed.extend(gone.intersection(&self.missing).cloned());
         self.missing = gone;
         for file in &changes.removed {
@@ -77,12 +81,17 @@ impl Watch {
         changes
     }
 
-    fn list(&self) -> HashMap<PathBuf, Stamp> {
-        let files = find_selected(&self.paths, &self.selection).files;
+    /// The files, and the paths that are there and cannot be examined.
+    fn list(&self) -> (HashMap<PathBuf, Stamp>, Vec<PathBuf>) {
+        let Found { files, errors, .. } = find_selected(&self.paths, &self.selection);
+        let is_absent =
+            |error: &io::Error| matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory);
+        let is_missing = |cause: &Cause| matches!(cause, Cause::Io(error) if is_absent(error));
+        let unreadable = errors.into_iter().filter(|error| !is_missing(&error.cause)).map(|error| error.path).collect();
         let stamp = |file: &PathBuf| {
             let meta = fs::metadata(file).ok()?;
             Some(Stamp { modified: meta.modified().ok(), bytes: meta.len() })
         };
-        files.into_iter().filter_map(|file| Some((file.clone(), stamp(&file)?))).collect()
+        (files.into_iter().filter_map(|file| Some((file.clone(), stamp(&file)?))).collect(), unreadable)
     }
 }

@@ -1,4 +1,5 @@
-//! Excel workbooks: one section a sheet, with its rows as lines ([`crate::rows`]) and dates as dates, not as numbers.
+//! Excel workbooks: one section a sheet, with its rows as lines ([`crate::rows`]) and numbers as their formats show them
+//! ([`crate::xlsx_format`]).
 //!
 //! Formulas give the values that were stored with them. Left out: comments, charts, pictures.
 
@@ -7,13 +8,14 @@ use std::collections::HashMap;
 use std::mem;
 
 use crate::archive::Archive;
-use crate::limit::{check_entries, check_text};
+use crate::limit::{RECORDS, check_entries, check_text};
 use crate::office::{self, Relations};
 use crate::prose::is_exponent;
 use crate::rows::Rows;
 use crate::source::Part;
-use crate::xml::{self, Node, Tag};
-use crate::{Cause, Kind, Source, dates};
+use crate::xlsx_format::Format;
+use crate::xml::{self, ADVICE, Node, Tag};
+use crate::{Cause, Kind, Limit, Source};
 
 /// A `.xlsx` file.
 pub(crate) fn source(path: &str, bytes: &[u8]) -> Result<Source, Cause> {
@@ -22,7 +24,7 @@ pub(crate) fn source(path: &str, bytes: &[u8]) -> Result<Source, Cause> {
     let relations = Relations::of(&mut archive, &workbook_name)?;
     let mut sheets = Vec::new();
     let mut first_day = 25_569;
-    xml::each_tag(&archive.text(&workbook_name)?, Kind::Xlsx, |tag| {
+    let read = xml::each_tag(&archive.text(&workbook_name)?, Kind::Xlsx, |tag| {
         match tag.name() {
             b"sheet" => sheets.push((tag.attribute("name").unwrap_or_default(), tag.relation())),
             b"workbookPr" if tag.attribute("date1904").is_some_and(|set| set == "1" || set == "true") => {
@@ -32,7 +34,8 @@ pub(crate) fn source(path: &str, bytes: &[u8]) -> Result<Source, Cause> {
         }
         check_entries(sheets.len())?;
         Ok(true)
-    })?;
+    });
+    read.map_err(|cause| cause.in_part(&workbook_name))?;
     let book = Book {
         strings: Strings::read(&mut archive, relations.by_kind("/sharedStrings"))?,
         formats: formats(&mut archive, relations.by_kind("/styles"))?,
@@ -41,8 +44,8 @@ pub(crate) fn source(path: &str, bytes: &[u8]) -> Result<Source, Cause> {
     let (mut parts, mut length) = (Vec::new(), 0);
     for (name, id) in sheets {
         let part = id.as_deref().and_then(|id| relations.by_id(id));
-        let part = part.ok_or_else(|| Cause::damaged(Kind::Xlsx, format!("the sheet {name} has no part")))?;
-        let rows = rows(&archive.text(part)?, &book)?;
+        let part = part.ok_or_else(|| Cause::damaged(Kind::Xlsx, format!("the sheet {name} is missing; {ADVICE}")))?;
+        let rows = rows(&archive.text(part)?, &book).map_err(|cause| cause.in_part(part))?;
         // Sheets can share their strings and their parts.
         length += rows.len();
         check_text(length)?;
@@ -62,25 +65,6 @@ struct Book {
     first_day: i64,
 }
 
-/// How a number is shown.
-#[derive(Clone, Copy, Default)]
-struct Format {
-    has_date: bool,
-    time: Time,
-    /// Whether hours count beyond a day.
-    is_duration: bool,
-    is_percent: bool,
-}
-
-/// How much of the time of day a number shows.
-#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-enum Time {
-    #[default]
-    Nothing,
-    Minutes,
-    Seconds,
-}
-
 /// The strings that cells share, each on one line. Cells can share a long string of white space without end.
 #[derive(Default)]
 struct Strings {
@@ -93,7 +77,7 @@ impl Strings {
         let mut strings = Strings::default();
         let Some(part) = part else { return Ok(strings) };
         let (mut in_text, mut start, mut gap, mut is_raised) = (false, 0, false, false);
-        xml::walk(&archive.text(part)?, Kind::Xlsx, |node| {
+        let read = xml::walk(&archive.text(part)?, Kind::Xlsx, |node| {
             match node {
                 // How Japanese words are pronounced.
                 Node::Open(tag) if tag.name() == b"rPh" => return Ok(false),
@@ -128,7 +112,8 @@ impl Strings {
                 }
             }
             Ok(true)
-        })?;
+        });
+        read.map_err(|cause| cause.in_part(part))?;
         Ok(strings)
     }
 
@@ -142,7 +127,7 @@ impl Strings {
 fn formats(archive: &mut Archive<'_>, part: Option<&str>) -> Result<Vec<Format>, Cause> {
     let Some(part) = part else { return Ok(Vec::new()) };
     let (mut own, mut formats, mut in_cells) = (HashMap::new(), Vec::new(), false);
-    xml::walk(&archive.text(part)?, Kind::Xlsx, |node| {
+    let read = xml::walk(&archive.text(part)?, Kind::Xlsx, |node| {
         match node {
             Node::Open(tag) => match tag.name() {
                 b"numFmt" => {
@@ -151,93 +136,21 @@ fn formats(archive: &mut Archive<'_>, part: Option<&str>) -> Result<Vec<Format>,
                 b"cellXfs" => in_cells = true,
                 b"xf" if in_cells => {
                     let id = number(tag, "numFmtId");
-                    formats.push(own.get(&id).copied().unwrap_or_else(|| Format::built_in(id)));
+                    formats.push(own.get(&id).cloned().unwrap_or_else(|| Format::built_in(id)));
                 }
                 _ => {}
             },
             Node::Close(b"cellXfs") => in_cells = false,
             _ => {}
         }
-        Ok(true)
-    })?;
+        if own.len().max(formats.len()) > RECORDS { Err(Limit::Records(RECORDS).into()) } else { Ok(true) }
+    });
+    read.map_err(|cause| cause.in_part(part))?;
     Ok(formats)
 }
 
 fn number(tag: &Tag<'_>, attribute: &str) -> usize {
     tag.attribute(attribute).and_then(|number| number.parse().ok()).unwrap_or(0)
-}
-
-impl Format {
-    /// The formats that workbooks use without defining them (ECMA-376, 18.8.30).
-    fn built_in(id: usize) -> Format {
-        Format::of(match id {
-            9 | 10 => "0%",
-            14..=17 | 27..=31 | 34..=36 | 50..=58 => "d",
-            18..=21 | 32 | 33 => "h:mm",
-            22 => "d h:mm",
-            45 | 47 => "mm:ss",
-            46 => "[h]:mm:ss",
-            _ => "",
-        })
-    }
-
-    /// What a format's code shows: letters outside quotes, brackets and escapes.
-    fn of(code: &str) -> Format {
-        let mut format = Format::default();
-        let mut letters = code.split(';').next().unwrap_or_default().chars();
-        let mut has_month_or_minute = false;
-        while let Some(letter) = letters.next() {
-            match letter.to_ascii_lowercase() {
-                '\\' | '_' | '*' => drop(letters.next()),
-                '"' => drop(letters.by_ref().find(|c| *c == '"')),
-                '[' => {
-                    let inside: String = letters.by_ref().take_while(|c| *c != ']').collect();
-                    if inside.to_ascii_lowercase().trim_end_matches(['h', 'm', 's']).is_empty() {
-                        format.time = format.time.max(Time::Minutes);
-                        format.is_duration = true;
-                    }
-                }
-                'y' | 'd' => format.has_date = true,
-                'h' => format.time = format.time.max(Time::Minutes),
-                's' => format.time = Time::Seconds,
-                'm' => has_month_or_minute = true,
-                '%' => format.is_percent = true,
-                // The number as it is, with a word such as `General`.
-                'g' => drop(letters.by_ref().nth("eneral".len() - 1)),
-                _ => {}
-            }
-        }
-        format.has_date |= has_month_or_minute && format.time == Time::Nothing;
-        format
-    }
-
-    fn show(self, value: &str, first_day: i64) -> String {
-        const MAX_DAYS: f64 = 3_000_000.0;
-        let Ok(number) = value.parse::<f64>() else { return value.to_owned() };
-        if (self.has_date || self.time > Time::Nothing) && (0.0..MAX_DAYS).contains(&number) {
-            return self.date(number, first_day);
-        }
-        // Excel computes with 17 digits and shows 15.
-        let rounded = |number: f64| format!("{number:.14e}").parse().unwrap_or(number);
-        if self.is_percent { format!("{}%", rounded(number * 100.0)) } else { rounded(number).to_string() }
-    }
-
-    fn date(self, number: f64, first_day: i64) -> String {
-        let seconds = (number * 86_400.0).round() as i64;
-        let (mut day, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
-        let mut time = format!("{:02}:{:02}", second / 3600, second / 60 % 60);
-        if self.time == Time::Seconds {
-            time = format!("{time}:{:02}", second % 60);
-        }
-        if !self.has_date {
-            let hours = second / 3600 + if self.is_duration { 24 * day } else { 0 };
-            return format!("{hours:02}{}", &time[2..]);
-        }
-        // Excel has a 29 February 1900, as Lotus 1-2-3 had.
-        day += i64::from(first_day == 25_569 && day < 60);
-        let date = dates::date(day - first_day);
-        if self.time == Time::Nothing { date } else { format!("{date} {time}") }
-    }
 }
 
 /// The rows of a sheet as text.
@@ -294,12 +207,13 @@ impl Cell {
         Ok(match self.kind.as_deref() {
             Some("s") => {
                 let string = value.trim().parse().ok().and_then(|index| book.strings.get(index));
-                string.ok_or_else(|| Cause::damaged(Kind::Xlsx, format!("it has no string {value}")))?.into()
+                string.ok_or_else(|| Cause::damaged(Kind::Xlsx, format!("it has no string {value}; {ADVICE}")))?.into()
             }
-            Some("b") => if value.trim() == "1" { "TRUE" } else { "FALSE" }.into(),
-            None | Some("n") if !value.is_empty() => {
-                book.formats.get(self.style).copied().unwrap_or_default().show(&value, book.first_day).into()
-            }
+            Some("b") if !value.trim().is_empty() => if value.trim() == "1" { "TRUE" } else { "FALSE" }.into(),
+            None | Some("n") if !value.is_empty() => match book.formats.get(self.style) {
+                Some(format) => format.show(&value, book.first_day).into(),
+                None => Format::default().show(&value, book.first_day).into(),
+            },
             _ => value.into(),
         })
     }
@@ -341,31 +255,6 @@ fn column_of(place: &str) -> Option<usize> {
 mod tests {
     use super::*;
     use crate::limit::COLUMNS;
-
-    #[test]
-    fn numbers_are_shown_by_their_formats() {
-        fn check(code: &str, value: &str, expect: &str) {
-            assert_eq!(Format::of(code).show(value, 25_569), expect, "{value} as {code}");
-        }
-        check("General", "45413.5", "45413.5");
-        check("0.00", "0.30000000000000004", "0.3");
-        check("yyyy\\-mm\\-dd", "45413", "2024-05-01");
-        check("[$-407]d. mmmm yyyy;@", "45413", "2024-05-01");
-        check("dd/mm/yy hh:mm", "45413.41806", "2024-05-01 10:02");
-        check("h:mm:ss AM/PM", "0.5", "12:00:00");
-        check("[h]:mm", "1.5", "36:00");
-        check("[h]:mm", "0.5", "12:00");
-        check("hh:mm", "45413.41806", "10:02");
-        check("mmm", "45413", "2024-05-01");
-        check("mm:ss", "0.001", "00:01:26");
-        check("0%", "0.57", "57%");
-        check("\"d\"0", "12", "12");
-        check("d", "1", "1900-01-01");
-        check("d", "61", "1900-03-01");
-        check("d", "-1", "-1");
-        assert_eq!(Format::built_in(14).show("45413", 24_107), "2028-05-02");
-        assert_eq!(Format::built_in(46).show("1.5", 25_569), "36:00:00");
-    }
 
     #[test]
     fn escaped_characters_are_read() {

@@ -165,7 +165,10 @@ pub(crate) fn character(entity: &BytesRef<'_>) -> Option<char> {
     }
 }
 
+/// What to do about a part that is damaged.
+pub(crate) const ADVICE: &str = "open the file in the program that made it and save it anew, or get another copy";
+
 /// A parser's error, with its byte offset.
 pub(crate) fn invalid(reader: &Reader<&[u8]>, kind: Kind, error: &quick_xml::Error) -> Cause {
-    Cause::damaged(kind, format!("XML at byte {}: {error}", reader.error_position()))
+    Cause::damaged(kind, format!("invalid XML at byte {}: {error}; {ADVICE}", reader.error_position()))
 }

@@ -1,12 +1,12 @@
 //! ChatGPT's export, `conversations.json`: each conversation is a tree of messages, of which the branch that was shown
-//! last is read, with the names of attached files. Left out: hidden messages, calls of tools and their results, marks
-//! of citations.
+//! last is read, with the names of attached files and with the texts of canvases that a message makes or changes. Left out:
+//! hidden messages, calls of other tools and results of tools, marks of citations.
 
 use std::collections::HashSet;
 
 use super::layout::{Said, Session, laid_out_all};
-use crate::records::Record;
-use crate::{Cause, Source, dates};
+use crate::records::{Record, records};
+use crate::{Cause, Kind, Source, dates};
 
 /// One source for each conversation, its path ending in `#` and the conversation's id.
 pub(super) fn sources(path: &str, conversations: &[Record<'_>]) -> Result<Vec<Source>, Cause> {
@@ -47,10 +47,12 @@ fn branch(conversation: &Record<'_>) -> Result<Vec<Said>, Cause> {
             continue;
         }
         let content = message.object("content")?;
-        if !matches!(&*content.text("content_type")?, "text" | "multimodal_text") {
-            continue;
-        }
-        let mut text = without_citations(&content.texts("parts")?.join("\n"));
+        let is_text = matches!(&*content.text("content_type")?, "text" | "multimodal_text");
+        let mut text = match canvas(&message, &content)? {
+            Some(text) => text,
+            None if is_text => without_citations(&content.texts("parts")?.join("\n")),
+            None => continue,
+        };
         if let Some(metadata) = metadata.filter(|metadata| metadata.raw("attachments").is_some_and(is_array)) {
             for attachment in metadata.objects("attachments")? {
                 let name = attachment.label("name")?.unwrap_or_default();
@@ -63,6 +65,34 @@ fn branch(conversation: &Record<'_>) -> Result<Vec<Said>, Cause> {
         }
     }
     Ok(said)
+}
+
+/// What a message writes into a canvas: a whole text, or the new texts of a change. Such a message is the call of a tool, whose
+/// arguments are JSON in its text.
+fn canvas(message: &Record<'_>, content: &Record<'_>) -> Result<Option<String>, Cause> {
+    const TOOLS: [&str; 2] = ["canmore.create_textdoc", "canmore.update_textdoc"];
+    if !message.string("recipient").is_some_and(|tool| TOOLS.contains(&&*tool)) {
+        return Ok(None);
+    }
+    let arguments = match content.string("text") {
+        Some(text) => text,
+        None if content.has("parts") => content.texts("parts")?.concat(),
+        None => return Ok(None),
+    };
+    let arguments = match records(&arguments, Kind::Conversation) {
+        Err(cause @ Cause::LimitExceeded(_)) => return Err(cause),
+        arguments => arguments.unwrap_or_default(),
+    };
+    let [arguments] = &arguments[..] else { return Ok(None) };
+    if let Some(text) = arguments.string("content") {
+        let name = arguments.string("name").unwrap_or_default();
+        return Ok(Some(format!("[canvas: {name}]\n{text}")));
+    }
+    let mut texts = vec!["[canvas]".to_owned()];
+    for update in arguments.objects_if_any("updates")? {
+        texts.extend(update?.string("replacement"));
+    }
+    Ok((texts.len() > 1).then(|| texts.join("\n")))
 }
 
 fn is_array(json: &str) -> bool {

@@ -154,6 +154,8 @@ fn readable(text: &str, users: &Names) -> Result<String, Limit> {
             continue;
         };
         let (target, label) = mark.split_once('|').map_or((mark, None), |(target, label)| (target, Some(label)));
+        // Newer exports write `<#C1|>`.
+        let label = label.filter(|label| !label.is_empty());
         match (target.split_at_checked(1), label) {
             (Some(("@", id)), label) => {
                 readable.push('@');
@@ -205,6 +207,7 @@ mod tests {
         let check = |text: &str, expect: &str| assert_eq!(readable(text, &users).as_deref(), Ok(expect));
         check("<@U1> and <@U2|bo> and <@U3>", "@Ann and @bo and @U3");
         check("<#C1|news> <!here> <!subteam^S1|@ops>", "#news @here @ops");
+        check("<#C1|> <@U3|> <https://a.b|>", "#C1 @U3 https://a.b");
         check("<https://a.b|a page>, <https://a.b>", "a page (https://a.b), https://a.b");
         check("1 &lt; 2 &amp;&amp; <", "1 < 2 && <");
         check("<https://a.b?c&amp;d|x &gt; y> &amp;lt; &copy", "x > y (https://a.b?c&d) &lt; &copy");

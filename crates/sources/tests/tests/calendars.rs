@@ -80,6 +80,19 @@ fn contacts_give_a_section_for_each_person() {
 }
 
 #[test]
+fn birthdays_are_dates_in_every_version() {
+    let check = |birthday: &str, expect: &str| {
+        let contact = format!("BEGIN:VCARD\nFN:Bo\nBDAY:{birthday}\nEND:VCARD\n");
+        assert_eq!(read_one("a.vcf", contact.as_bytes()).text, format!("# Bo\nBirthday: {expect}"));
+    };
+    check("19900501", "1990-05-01");
+    check("19900501T000000Z", "1990-05-01");
+    for unchanged in ["1990-05-01", "--0501", "19900501T101500Z", "in May 1990", "1990050"] {
+        check(unchanged, unchanged);
+    }
+}
+
+#[test]
 fn other_files_than_calendars_and_contacts_say_why() {
     assert_eq!(complaint("a.ics", b"words"), "damaged calendar: it does not start with BEGIN:VCALENDAR");
     assert_eq!(complaint("a.vcf", b"words"), "damaged contacts: it does not start with BEGIN:VCARD");

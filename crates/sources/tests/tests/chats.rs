@@ -57,6 +57,30 @@ fn marks_of_chatgpts_citations_are_left_out() {
 }
 
 #[test]
+fn canvases_of_chatgpt_are_part_of_their_messages() {
+    let call = "{\"content_type\": \"code\", \"text\": \"search()\"}";
+    let said = |tool: &str, content: &str| {
+        let content = format!("{content}, \"recipient\": \"{tool}\"");
+        let sources = read_bytes("conversations.json", CHATGPT.replace(call, &content).as_bytes()).unwrap();
+        let text = sources[0].text.split_once("Is the lamp out?\n").unwrap().1;
+        text.rsplit_once("\nassistant (").map(|(canvas, _)| canvas.to_owned())
+    };
+    let code = |text: &str| format!(r#"{{"content_type": "code", "text": "{text}"}}"#);
+    let made = code(r#"{\"name\": \"Plan\", \"type\": \"document\", \"content\": \"Lamps\\nOut.\"}"#);
+    let expect = Some("assistant (2): [canvas: Plan]\nLamps\nOut.".to_owned());
+    assert_eq!(said("canmore.create_textdoc", &made), expect);
+    let parts = made.replace("code", "text").replace("\"text\": ", "\"parts\": [").replace("\"}\"}", "\"}\"]}");
+    assert_eq!(said("canmore.create_textdoc", &parts), expect);
+    let change = r#"{\"updates\": [{\"pattern\": \".*\", \"multiple\": true, \"replacement\": \"Lit.\"}, {}]}"#;
+    let expect = Some("assistant (2): [canvas]\nLit.".to_owned());
+    assert_eq!(said("canmore.update_textdoc", &code(change)), expect);
+    // Other tools, and calls that are not complete.
+    assert_eq!(said("python", &made), None);
+    assert_eq!(said("canmore.create_textdoc", &code(r#"{\"name\": "#)), None);
+    assert_eq!(said("canmore.update_textdoc", &code(r#"{\"updates\": []}"#)), None);
+}
+
+#[test]
 fn claudes_conversations_have_messages_and_attachments() {
     let json = r#"[{"uuid": "u1", "name": "Lamps", "created_at": "2024-05-01T10:02:33Z", "chat_messages": [
         {"sender": "human", "text": "", "content": [{"type": "text", "text": "Read this."}], "created_at": "2024-05-01T10:02:33Z",

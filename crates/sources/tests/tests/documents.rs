@@ -89,7 +89,10 @@ fn files_that_are_not_what_they_should_be_say_why() {
     );
     check("a.md", b"\xff\xfea", "the text is not valid UTF-16; save it as UTF-8");
     check("a.json", b"\xfe\xff\0a\0\0", "the text is not valid UTF-16; save it as UTF-8");
-    check("a.docx", b"not a zip", "damaged DOCX: invalid Zip archive: Could not find EOCD");
+    let other = "its content is of another format than DOCX; open it in the program that made it and save it as DOCX";
+    check("a.docx", b"not a zip", &format!("damaged DOCX: {other}"));
+    let cut = "the list of its parts is missing or damaged; the file may have been cut short; get another copy";
+    check("a.epub", b"PK\x03\x04", &format!("damaged EPUB: {cut}"));
     let unsupported = complaint("a.doc", b"x\0");
     assert!(unsupported.starts_with("unsupported file type (supported: .txt .text .log .rst "), "{unsupported}");
     assert!(unsupported.ends_with(" .json .jsonl, source code, and any text in UTF-8)"), "{unsupported}");

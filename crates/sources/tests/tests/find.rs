@@ -162,6 +162,30 @@ fn a_pipe_is_neither_opened_nor_waited_for() {
     assert!(matches!(error.cause, Cause::NotAFile));
 }
 
+#[cfg(unix)]
+#[test]
+fn what_this_user_may_not_read_is_reported_as_such() {
+    use std::io::ErrorKind;
+    use std::os::unix::fs::PermissionsExt;
+    let root = tree(&["a/1.md", "a/Inbox", "a/closed/2.md", "a/open.md", "a/other"]);
+    let allow = |name: &str, mode| {
+        fs::set_permissions(root.path().join(name), fs::Permissions::from_mode(mode)).unwrap();
+    };
+    let closed = ["a/1.md", "a/Inbox", "a/closed"];
+    closed.iter().for_each(|name| allow(name, 0));
+    if fs::read(root.path().join("a/1.md")).is_ok() {
+        return eprintln!("skipped: this user may read everything");
+    }
+    let found = find_in(&root, &["a"]);
+    let file = read(&root.path().join("a/1.md"), &ReadOptions::default()).unwrap_err();
+    closed.iter().for_each(|name| allow(name, 0o700));
+    assert_eq!(names(&root, &found.files), "a/1.md a/open.md");
+    assert_eq!(names(&root, found.errors.iter().map(|error| &error.path)), "a/Inbox a/closed");
+    assert_eq!(skipped(&root, &found, SkipReason::UnknownKind), "a/other");
+    let is_denied = |cause: &Cause| matches!(cause, Cause::Io(error) if error.kind() == ErrorKind::PermissionDenied);
+    assert!(found.errors.iter().chain([&file]).all(|error| is_denied(&error.cause)), "{found:?}");
+}
+
 #[test]
 fn gitignore_files_are_honoured_up_to_the_repository() {
     let root = tree(&[
@@ -255,4 +279,24 @@ fn a_watch_reports_files_once_they_have_settled() {
     assert_eq!(watch.look(), Changes::default());
     assert_eq!(watch.look(), Changes { removed: vec![path("b.md")], ..Changes::default() });
     assert_eq!(watch.look(), Changes::default());
+}
+
+#[cfg(unix)]
+#[test]
+fn a_watch_reports_no_file_as_gone_while_its_folder_cannot_be_read() {
+    use std::os::unix::fs::symlink;
+    let root = tree(&["a/1.md", "a/2.md", "b.md"]);
+    let path = |name: &str| root.path().join(name);
+    let mut watch = Watch::new(&[root.path().to_owned()], Selection::default());
+    fs::rename(path("a"), path(".a")).unwrap();
+    symlink("a", path("a")).unwrap();
+    fs::remove_file(path("b.md")).unwrap();
+    let gone =
+        |names: &[&str]| Changes { removed: names.iter().map(|name| path(name)).collect(), ..Changes::default() };
+    assert_eq!([watch.look(), watch.look(), watch.look()], [gone(&[]), gone(&["b.md"]), gone(&[])]);
+    // When it can be read again, what is not there is gone.
+    fs::remove_file(path("a")).unwrap();
+    fs::rename(path(".a"), path("a")).unwrap();
+    fs::remove_file(path("a/2.md")).unwrap();
+    assert_eq!([watch.look(), watch.look()], [gone(&[]), gone(&["a/2.md"])]);
 }

@@ -27,14 +27,31 @@ fn lists_keep_their_marks() {
     check("<ul><li><p>a</p><li><ul><li>b</ul></ul>", "- a\n\n  - b");
     check("<li>stray", "- stray");
     check("<ol><li>a<li value=7>b<li>c</ol>", "1. a\n7. b\n8. c");
+    check("<ol type=a><li>x<li value=27>y<ol type=I><li>z</ol></ol>", "a. x\naa. y\n  I. z");
 }
 
 #[test]
 fn tables_keep_their_cells_apart() {
     let row = "<tr><td>1<td><td>3</tr>";
     check(&format!("x<table><tr><th>a<th>b<th>c</tr>{row}<tr><td><td></tr></table>y"), "x\n\na | b | c\n1 |  | 3\n\ny");
-    check("<table><tr><td><p>left</p><p>more</p><td>right</table>", "left\n\nmore\n\nright");
     check("<table><tr><td>a<td><table><tr><td>b<td>c</table></table>", "a | b | c");
+}
+
+#[test]
+fn a_row_of_a_table_is_a_line_unless_it_is_a_layout() {
+    check("<table><tr><td><p>left</p><p>more</p><td>right</table>", "left more | right");
+    check("<table><tr><td>wick<br>(north)<td>12<td><ul><li>a<li>b</ul></table>", "wick (north) | 12 | - a - b");
+    check("<table><tr><td><p>one</p><p>two</p><td></table>", "one\n\ntwo");
+    check("<table><tr><td><h2>Top</h2>words<td>side</table>", "## Top\n\nwords\n\nside");
+    check("<table><tr><td><pre>if x:\n  y</pre><td>side</table>", "if x:\n  y\n\nside");
+    let inner = "<table><tr><td>b<td>c<tr><td>d<td>e</table>";
+    check(&format!("<table><tr><td>a<td>{inner}</table>"), "a\n\nb | c\nd | e");
+    let lines = |count: usize| vec!["x"; count];
+    let row = |count| format!("<table><tr><td>{}<td>side</table>", lines(count).join("<br>"));
+    check(&row(8), &format!("{} | side", lines(8).join(" ")));
+    check(&row(9), &format!("{}\n\nside", lines(9).join("\n")));
+    let long = "word ".repeat(120);
+    check(&format!("<table><tr><td>a<br>b<td>{long}</table>"), &format!("a\nb\n\n{}", long.trim()));
 }
 
 #[test]

@@ -163,6 +163,24 @@ fn a_message_beyond_a_limit_is_left_out_and_named() {
 }
 
 #[test]
+fn a_message_without_headers_is_read_as_text_or_left_out_and_the_others_are_read() {
+    let next = "From b\nSubject: Two\n\nYes.\n";
+    let read = |first: &[u8]| read_one("a.mbox", &[b"From a\n", first, b"\n", next.as_bytes()].concat());
+    let source = read(b"The caf\xc3\xa9 closed.\n");
+    assert_eq!(source.text, "From a\nThe café closed.\n\n# Two\n\nYes.");
+    let titles: Vec<_> = source.sections.iter().map(|section| section.title.as_deref()).collect();
+    assert_eq!(titles, [None, Some("Two")]);
+    let none = "a message has none of the headers of an e-mail";
+    let left_out = format!("[message 1 is left out: damaged mailbox: {none}]");
+    let count = "[1 of 2 messages are left out: their places say why]";
+    assert_eq!(read(b"\0\x01\xff\n").text, format!("{left_out}\n\n# Two\n\nYes.\n\n{count}"));
+    assert_eq!(complaint("a.mbox", b"From a\n\0\x01\n"), format!("damaged mailbox: {none}"));
+    // Nor does a line `From ` before another one end the mailbox.
+    assert_eq!(read(b"").text, "# Two\n\nYes.");
+    assert_eq!(read(b"From c\nSubject: One\n\nNo.\n").text, "# One\n\nNo.\n\n# Two\n\nYes.");
+}
+
+#[test]
 fn a_long_mailbox_becomes_documents_that_stay_when_messages_are_added() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.mbox");

@@ -8,6 +8,7 @@ mod documents;
 mod find;
 mod formulas;
 mod html;
+mod lists;
 mod locomo;
 mod mail;
 #[cfg(unix)]

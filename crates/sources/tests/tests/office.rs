@@ -2,9 +2,9 @@
 
 use std::fs;
 
-use sources::{Cause, Kind, ReadOptions, read};
+use sources::{Cause, Kind, Limit, ReadOptions, read};
 
-use crate::archives::{RELATIONS, archive};
+use crate::archives::{ADVICE, RELATIONS, archive};
 use crate::{complaint, fixture, read_bytes, read_one};
 
 const WORKBOOK: &str =
@@ -61,6 +61,42 @@ fn a_formula_that_no_program_has_computed_is_shown_itself() {
     assert!(source.text.ends_with("sum\n=B2*2 & \"x\"\n2"), "{}", source.text);
 }
 
+/// A workbook with one sheet of these rows, in which style 1 is this format of numbers.
+fn sheet(format: &str, rows: &str) -> Vec<u8> {
+    let styles = format!(
+        "<s><numFmts><numFmt numFmtId='164' formatCode='{format}'/></numFmts><cellXfs><xf/><xf numFmtId='164'/></cellXfs></s>"
+    );
+    let sheet = format!("<worksheet>{rows}</worksheet>");
+    archive(&[
+        RELATIONS,
+        ("word/document2.xml", WORKBOOK),
+        ("word/_rels/document2.xml.rels", PARTS),
+        ("word/strings.xml", STRINGS),
+        ("word/styles.xml", &styles),
+        ("word/s1.xml", &sheet),
+        ("word/s2.xml", "<worksheet/>"),
+    ])
+}
+
+#[test]
+fn amounts_have_their_currency_and_blank_cells_no_value() {
+    let header = "<row><c t='inlineStr'><is><t>cost</t></is></c><c t='inlineStr'><is><t>paid</t></is></c></row>";
+    let row = |amount: &str, paid: &str| format!("<row><c s='1'><v>{amount}</v></c>{paid}</row>");
+    let rows = [row("12.5", "<c t='b'><v>0</v></c>"), row("7", "<c t='b'/>")].concat();
+    let workbook = sheet("#,##0.00\\ [$€-407]", &[header, &rows].concat());
+    assert_eq!(read_one("a.xlsx", &workbook).text, "# Staff\n\ncost: 12.5 € | paid: FALSE\ncost: 7 €");
+    // Without a header the amounts name no columns.
+    let workbook = sheet("[$CHF-807]\\ 0", &row("12", "<c><v>1</v></c>").repeat(2));
+    assert_eq!(read_one("a.xlsx", &workbook).text, "# Staff\n\nCHF 12 | 1\nCHF 12 | 1");
+}
+
+#[test]
+fn a_workbook_of_too_many_formats_is_refused() {
+    let styles = format!("0'/></numFmts><cellXfs>{}</cellXfs><numFmts><numFmt formatCode='", "<xf/>".repeat(500_001));
+    let cause = read_bytes("a.xlsx", &sheet(&styles, "")).unwrap_err();
+    assert!(matches!(cause, Cause::LimitExceeded(Limit::Records(500_000))), "{cause}");
+}
+
 #[test]
 fn superscripts_and_formulas_are_read_in_every_type() {
     let strings =
@@ -102,6 +138,25 @@ fn superscripts_and_formulas_are_read_in_every_type() {
         "<math><semantics><mi>a</mi><annotation encoding='StarMath 5.0'>{a+b} over 2</annotation></semantics></math>";
     let report = archive(&[("content.xml", &content), ("Object 1/content.xml", formula)]);
     assert_eq!(read_one("a.odt", &report).text, "10^6 m, 101_2 is {a+b} over 2");
+}
+
+#[test]
+fn a_cell_of_several_lines_stays_in_its_row_in_every_type() {
+    let cell = |lines: &[&str], tag: &str, paragraph: &dyn Fn(&str) -> String| {
+        format!("<{tag}>{}</{tag}>", lines.iter().map(|line| paragraph(line)).collect::<String>())
+    };
+    let expect = "wick north pier | 12";
+    let word = |line: &str| format!("<w:p><w:r><w:t>{line}</w:t></w:r></w:p>");
+    let cells = [cell(&["wick", "north pier"], "w:tc", &word), cell(&["12"], "w:tc", &word)].concat();
+    let body = format!("<w:document><w:tbl><w:tr>{cells}</w:tr></w:tbl></w:document>");
+    assert_eq!(read_one("a.docx", &archive(&[RELATIONS, ("word/document2.xml", &body)])).text, expect);
+    let words = |line: &str| format!("<text:p>{line}</text:p>");
+    let tag = "table:table-cell";
+    let cells = [cell(&["wick", "north pier"], tag, &words), cell(&["12"], tag, &words)].concat();
+    let content = format!("<c><table:table><table:table-row>{cells}</table:table-row></table:table></c>");
+    assert_eq!(read_one("a.odt", &archive(&[("content.xml", &content)])).text, expect);
+    let rtf = r"{\rtf1 \trowd\cellx1\cellx2\pard\intbl wick\par north pier\cell 12\cell\row}";
+    assert_eq!(read_one("a.rtf", rtf.as_bytes()).text, expect);
 }
 
 #[test]
@@ -227,24 +282,30 @@ fn an_opendocument_presentation_gives_a_section_for_each_slide() {
 #[test]
 fn damaged_and_locked_office_files_say_why() {
     fn check(name: &str, parts: &[(&str, &str)], expect: &str) {
-        assert_eq!(complaint(name, &archive(parts)), expect);
+        assert_eq!(complaint(name, &archive(parts)), expect.replace("{}", ADVICE));
     }
     let main = |xml| ("word/document2.xml", xml);
     let parts = ("word/_rels/document2.xml.rels", PARTS);
-    check("a.xlsx", &[("x", "y")], "damaged XLSX: its relations name no main document");
-    check("a.xlsx", &[RELATIONS, main(WORKBOOK)], "damaged XLSX: the sheet Staff has no part");
-    check("a.xlsx", &[RELATIONS, main(WORKBOOK), parts], "damaged XLSX: word/strings.xml is not in the archive");
-    check("a.pptx", &[RELATIONS, main("<p><sldId id='1' r:id='z'/></p>")], "damaged PPTX: slide 1 has no part");
+    check(
+        "a.xlsx",
+        &[("x", "y")],
+        "damaged XLSX: it does not say which part is the document; it may be of another format; open it in the program \
+         that made it and save it anew",
+    );
+    check("a.xlsx", &[RELATIONS, main(WORKBOOK)], "damaged XLSX: the sheet Staff is missing; {}");
+    check("a.xlsx", &[RELATIONS, main(WORKBOOK), parts], "damaged XLSX: its part word/strings.xml: it is missing; {}");
+    check("a.pptx", &[RELATIONS, main("<p><sldId id='1' r:id='z'/></p>")], "damaged PPTX: slide 1 is missing; {}");
     check("a.pptx", &[RELATIONS, main("<p/>")], "the file contains no text");
-    check("a.odt", &[("x", "y")], "damaged ODT: content.xml is not in the archive");
+    check("a.odt", &[("x", "y")], "damaged ODT: its part content.xml: it is missing; {}");
     check(
         "a.odt",
         &[("content.xml", "<p>x</q>")],
-        "damaged ODT: XML at byte 4: ill-formed document: expected `</p>`, but `</q>` was found",
+        "damaged ODT: its part content.xml: invalid XML at byte 4: ill-formed document: expected `</p>`, but `</q>` was \
+         found; {}",
     );
     let manifest = ("META-INF/manifest.xml", "<m><encryption-data/></m>");
     check("a.odt", &[manifest, ("content.xml", "x")], "the file is encrypted; save a copy without a password");
-    check("a.ods", &[("x", "y")], "damaged ODS: content.xml is not in the archive");
+    check("a.ods", &[("x", "y")], "damaged ODS: its part content.xml: it is missing; {}");
     check("a.odp", &[manifest, ("content.xml", "x")], "the file is encrypted; save a copy without a password");
     let wide =
         "<table><table-row><table-cell number-columns-repeated='99999'><p>x</p></table-cell></table-row></table>";
@@ -258,7 +319,8 @@ fn damaged_and_locked_office_files_say_why() {
         let cause = read_bytes(name, &whole[..whole.len() * 2 / 3]).unwrap_err();
         assert!(matches!(cause, Cause::Damaged { .. }), "{name}: {cause}");
     }
-    assert!(complaint("a.xlsx", &no_string()).starts_with("damaged XLSX: it has no string 7"));
+    let expect = format!("damaged XLSX: its part word/s1.xml: it has no string 7; {ADVICE}");
+    assert_eq!(complaint("a.xlsx", &no_string()), expect);
 }
 
 /// A workbook with a cell that refers to a string that is not there.

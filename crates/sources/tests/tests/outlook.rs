@@ -139,6 +139,183 @@ fn attached_calendars_and_mails_are_read_and_outlooks_format_is_named() {
     assert_eq!(text_of(&[], attach), expect);
 }
 
+/// PSETID_Common, PSETID_Appointment and PSETID_Meeting.
+const SETS: [[u8; 16]; 3] = [
+    [0x08, 0x20, 0x06, 0, 0, 0, 0, 0, 0xC0, 0, 0, 0, 0, 0, 0, 0x46],
+    [0x02, 0x20, 0x06, 0, 0, 0, 0, 0, 0xC0, 0, 0, 0, 0, 0, 0, 0x46],
+    [0x90, 0xDA, 0xD8, 0x6E, 0x0B, 0x45, 0x1B, 0x10, 0x98, 0xDA, 0, 0xAA, 0, 0x3F, 0x13, 0x05],
+];
+
+/// What the numbers of named properties from 0x8000 mean: another property, start, end, whether it lasts whole days, how
+/// it is repeated, place, time zone, another place, and the start and end that an answer proposes. Each has the number of its
+/// set and its name.
+const NAMES: [(u32, u32); 10] = [
+    (0, 0x820D),
+    (1, 0x820D),
+    (1, 0x820E),
+    (1, 0x8215),
+    (1, 0x8232),
+    (1, 0x8208),
+    (1, 0x825E),
+    (2, 2),
+    (1, 0x8250),
+    (1, 0x8251),
+];
+
+/// A message of a class with named properties.
+fn meeting(class: &str, fixed: &[(u32, u64)], build: impl FnOnce(&mut OutlookFile)) -> Vec<u8> {
+    message(fixed, |file| {
+        let names = "/__nameid_version1.0";
+        file.storage(names);
+        file.bytes(names, 0x0002_0102, &SETS.concat());
+        // Before them an entry whose name is a string.
+        let string = [0x820D, 1 | ((3 + 1) << 1) | (0x100 << 16)];
+        let numeric = (0..).zip(NAMES).map(|(number, (set, name))| [name, ((3 + set) << 1) | (number << 16)]);
+        let entries: Vec<u8> = [string].into_iter().chain(numeric).flatten().flat_map(u32::to_le_bytes).collect();
+        file.bytes(names, 0x0003_0102, &entries);
+        file.text("", 0x001A, class);
+        build(file);
+    })
+}
+
+/// `W. Europe Standard Time` with its rule of 2024.
+fn time_zone() -> Vec<u8> {
+    let words = |words: &[u16]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
+    let name: Vec<u16> = "W. Europe Standard Time".encode_utf16().collect();
+    let length = name.len() as u16;
+    let biases: Vec<u8> = [-60_i32, 0, -60].iter().flat_map(|minutes| minutes.to_le_bytes()).collect();
+    [
+        words(&[0x0102, 6 + 2 * length, 2, length]),
+        words(&name),
+        words(&[1, 0x0102, 0x3E, 2, 2024, 0, 0, 0, 0, 0, 0, 0]),
+        biases,
+        words(&[0, 10, 0, 5, 3, 0, 0, 0, 0, 3, 0, 5, 2, 0, 0, 0]),
+    ]
+    .concat()
+}
+
+/// Units of 100 ns in an hour.
+const HOUR: u64 = 36_000_000_000;
+
+/// An appointment with all properties that are read.
+pub fn appointment() -> Vec<u8> {
+    let times = [(0x8000_0040, 0), (0x8001_0040, SENT), (0x8002_0040, SENT + HOUR), (0x8003_000B, 0)];
+    meeting("IPM.Appointment", &times, |file| {
+        file.text("", 0x8004, "every Wednesday from 12:02 to 13:02");
+        file.text("", 0x8005, "North pier");
+        file.bytes("", 0x8006_0102, &time_zone());
+        file.text("", 0x1000, "Bring oil.");
+    })
+}
+
+#[test]
+fn a_meeting_has_its_time_and_place() {
+    let source = read_one("a.msg", &appointment());
+    let zone = "(W. Europe Standard Time)";
+    let start = format!("2024-05-01 12:02 {zone}");
+    let lines = "Repeats: every Wednesday from 12:02 to 13:02\nPlace: North pier\n\nBring oil.";
+    assert_eq!(source.text, format!("# x\nStart: {start}\nEnd: 2024-05-01 13:02 {zone}\n{lines}"));
+    assert_eq!(source.sections[0].time.as_deref(), Some(start.as_str()));
+
+    // Without a time zone the times are in UTC; the place of a request may be in another property.
+    let times = [(0x8001_0040, SENT), (0x8002_0040, SENT + HOUR), (0x0039_0040, SENT - HOUR)];
+    let request = |class: &str| meeting(class, &times, |file| file.text("", 0x8007, "Pier 2"));
+    let date = "Date: Wed, 1 May 2024 09:02:00 +0000";
+    let expect = format!("# x\n{date}\nStart: 2024-05-01 10:02 UTC\nEnd: 2024-05-01 11:02 UTC\nPlace: Pier 2");
+    let source = read_one("a.msg", &request("IPM.Schedule.Meeting.Request"));
+    assert_eq!(
+        (source.text.as_str(), source.sections[0].time.as_deref()),
+        (expect.as_str(), date.strip_prefix("Date: "))
+    );
+    // A mail that has such properties is no meeting.
+    assert_eq!(read_one("a.msg", &request("IPM.Note")).text, format!("# x\n{date}"));
+}
+
+#[test]
+fn a_meeting_of_whole_days_has_its_days() {
+    // From midnight to midnight in the time zone, which is 22:00 UTC of the day before.
+    let midnight = SENT - 12 * HOUR - HOUR / 30;
+    let times = [(0x8001_0040, midnight), (0x8002_0040, midnight + 24 * HOUR), (0x8003_000B, 1)];
+    let text = |build: fn(&mut OutlookFile)| read_one("a.msg", &meeting("IPM.Appointment", &times, build)).text;
+    let days = "# x\nStart: 2024-05-01\nEnd: before 2024-05-02";
+    assert_eq!(text(|file| file.bytes("", 0x8006_0102, &time_zone())), days);
+    assert_eq!(text(|_| {}), "# x\nStart: 2024-04-30 22:00 UTC\nEnd: 2024-05-01 22:00 UTC");
+    // Start and end are also properties without a name, and the year 4501 means that there is no date.
+    let times = [(0x0060_0040, SENT), (0x0061_0040, 0x0CB3_4557_A3DD_4000)];
+    let plain = message(&times, |file| file.text("", 0x001A, "IPM.Appointment"));
+    assert_eq!(read_one("a.msg", &plain).text, "# x\nStart: 2024-05-01 10:02 UTC");
+}
+
+#[test]
+fn an_answer_to_a_meeting_has_the_times_that_it_proposes() {
+    let proposed = [(0x8008_0040, SENT + HOUR), (0x8009_0040, SENT + 2 * HOUR)];
+    let text = |class: &str, times: &[(u32, u64)]| read_one("a.msg", &meeting(class, times, |_| {})).text;
+    let times = [&proposed[..], &[(0x8001_0040, SENT), (0x8002_0040, SENT + HOUR)]].concat();
+    let own = "# x\nStart: 2024-05-01 10:02 UTC\nEnd: 2024-05-01 11:02 UTC";
+    let answer = "IPM.Schedule.Meeting.Resp.Tent";
+    let proposal = "Proposed start: 2024-05-01 11:02 UTC\nProposed end: 2024-05-01 12:02 UTC";
+    assert_eq!(text(answer, &times), format!("{own}\n{proposal}"));
+    assert_eq!(text("IPM.Schedule.Meeting.Request", &times), own);
+    // There is no date, and the meeting lasts whole days.
+    let no_date = [(0x8008_0040, 0x0CB3_4557_A3DD_4000), (0x8001_0040, SENT)];
+    assert_eq!(text(answer, &no_date), own.split_once("\nEnd").unwrap().0);
+    let days = [&proposed[..], &[(0x8001_0040, SENT), (0x8003_000B, 1)]].concat();
+    let zone = |file: &mut OutlookFile| file.bytes("", 0x8006_0102, &time_zone());
+    let expect = "Start: 2024-05-01\nProposed start: 2024-05-01 13:02 (W. Europe Standard Time)\nProposed end: ";
+    let source = read_one("a.msg", &meeting(answer, &days, zone));
+    assert!(source.text.contains(expect), "{}", source.text);
+}
+
+/// A message of a class with one attachment of a type.
+fn secured(class: &str, kind: &str, data: &str, body: &str) -> Vec<u8> {
+    message(&[], |file| {
+        file.text("", 0x001A, class);
+        file.text("", 0x1000, body);
+        let attachment = file.part("", "attach", 0, &[]);
+        file.text(&attachment, 0x3707, "smime.p7m");
+        file.text(&attachment, 0x370E, kind);
+        file.bytes(&attachment, 0x3701_0102, data.as_bytes());
+    })
+}
+
+#[test]
+fn the_text_of_a_signed_message_is_read_from_what_was_signed() {
+    let signed = "Content-Type: multipart/signed; protocol=\"application/pkcs7-signature\"; micalg=sha-256;\r\n\
+        \tboundary=\"s\"\r\n\r\n--s\r\nContent-Type: multipart/mixed; boundary=\"m\"\r\n\r\n--m\r\n\
+        Content-Type: text/plain; charset=utf-8\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n\
+        The caf=C3=A9 closed.\r\n--m\r\nContent-Type: application/pdf; name=cost.pdf\r\n\r\nx\r\n--m--\r\n\r\n\
+        --s\r\nContent-Type: application/pkcs7-signature; name=smime.p7s\r\n\r\nAAAA\r\n--s--\r\n";
+    let expect = "# x\n\nThe café closed.\n\n[attachment: cost.pdf]\n\n[attachment: smime.p7s]";
+    for class in ["IPM.Note.SMIME.MultipartSigned", "IPM.Note.SMIME"] {
+        // The message may have the text a second time.
+        for body in ["", "The café closed."] {
+            assert_eq!(read_one("a.msg", &secured(class, "multipart/signed", signed, body)).text, expect, "{class}");
+        }
+    }
+}
+
+#[test]
+fn a_message_that_is_encrypted_is_refused_unless_it_has_another_text() {
+    let refusal = "the message is encrypted, or its text is within its signature (S/MIME); open it in the mail program \
+        that has its key, and save it as text";
+    let opaque = |body| secured("IPM.Note.SMIME", "application/pkcs7-mime", "x", body);
+    assert_eq!(complaint("a.msg", &opaque("")), refusal);
+    let damaged = secured("IPM.Note.SMIME.MultipartSigned", "multipart/signed", "words", "");
+    assert_eq!(complaint("a.msg", &damaged), refusal);
+    let unread = "[attachment: smime.p7m, an encrypted or signed message (S/MIME), which is not read]";
+    assert_eq!(read_one("a.msg", &opaque("Words.")).text, format!("# x\n\nWords.\n\n{unread}"));
+    // One within another message is named.
+    let outer = message(&[], |file| {
+        let attachment = file.part("", "attach", 0, &[]);
+        let inner = file.attached_message(&attachment, &[]);
+        file.text(&inner, 0x001A, "IPM.Note.SMIME");
+        let data = file.part(&inner, "attach", 0, &[]);
+        file.text(&data, 0x370E, "application/x-pkcs7-mime");
+        file.text(&data, 0x3707, "smime.p7m");
+    });
+    assert_eq!(read_one("a.msg", &outer).text, format!("# x\n\n[attached message]\n\n{unread}"));
+}
+
 #[test]
 fn messages_within_one_another_are_read_to_a_limit() {
     let nested = |levels: usize| {

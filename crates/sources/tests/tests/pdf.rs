@@ -127,6 +127,7 @@ fn the_child_process_gives_pages_or_a_reason() {
         assert_eq!(pages, expect, "{script}");
     }
     check(r"printf 'one\f\ftwo \303\251\f'", &Ok(&["page 1: one", "page 3: two é"]));
+    check(r"printf 'the exam-\nple of \357\254\201re\f'", &Ok(&["page 1: the example\nof fire"]));
     check(r"printf 'one\f\001\f'", &Ok(&["page 1: one", "page 2: [page 2: a picture without text]"]));
     check(r"printf '\001\f\001'", &Err(SCANNED));
     check(r#"test -f "$0" && printf found"#, &Ok(&["page 1: found"]));

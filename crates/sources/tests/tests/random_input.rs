@@ -39,6 +39,7 @@ fn nearly_good() -> impl Strategy<Value = (&'static str, Vec<u8>)> {
         ("a.rtf", crate::rtf::LETTER.as_bytes().to_vec()),
         ("a.eml", crate::mail::LETTER.as_bytes().to_vec()),
         ("a.msg", crate::outlook_file::letter()),
+        ("a.msg", crate::outlook::appointment()),
         ("a.ipynb", crate::texts::NOTEBOOK.as_bytes().to_vec()),
         ("a.ics", crate::calendars::CALENDAR.as_bytes().to_vec()),
         ("a.vcf", crate::calendars::CONTACTS.as_bytes().to_vec()),

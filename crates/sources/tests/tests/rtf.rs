@@ -23,6 +23,13 @@ fn an_rtf_gives_paragraphs_lists_tables_and_notes() {
 }
 
 #[test]
+fn items_of_numbered_lists_have_their_numbers() {
+    let rtf = r"{\rtf1 {\listtext\pard\plain 1.\tab}one\par{\pntext{\b\f0 b)}\tab}two\par{\listtext\'b7\tab}three\par
+{\listtext o\tab}four\par{\listtext 1.2\tab}five\par}";
+    assert_eq!(read_one("a.rtf", rtf.as_bytes()).text, "1. one\n\nb) two\n\n- three\n\n- four\n\n1.2 five");
+}
+
+#[test]
 fn rows_are_defined_before_or_after_their_cells() {
     let rtf = r"{\rtf1 \trowd\cellx1\cellx2\pard\intbl a\cell b\cell\row\pard\plain\intbl c\cell d\cell
 \pard\intbl{\trowd\cellx1\cellx2\row}\pard End\column Next\par}";

@@ -100,6 +100,7 @@ fn a_table_names_the_columns_in_each_row() {
     check("a.csv", "Staff of 2024\n\nname,city\nAnn,Bern", "Staff of 2024\nname: Ann | city: Bern\n");
     check("a.csv", "Staff, 2024\nname;born\nAnn;1990\n", "Staff, 2024\nname: Ann | born: 1990\n");
     check("a.csv", "Staff\na;b\n1,5;2,5\n", "Staff\na: 1,5 | b: 2,5\n");
+    check("a.csv", "wick,CHF 5\noil,7 kr\n", "wick | CHF 5\noil | 7 kr\n");
     check("a.csv", "1,5;2,5\n3,5;4,5\n", "1,5 | 2,5\n3,5 | 4,5\n");
     check("a.csv", "\u{feff}sep=|\r\nname|city\r\nAnn, B.|Bern\r\n", "name: Ann, B. | city: Bern\n");
     check("a.tsv", "a, b\tc\nd, e\tf\tg\n", "a, b: d, e | c: f | g\n");
