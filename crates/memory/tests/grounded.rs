@@ -247,6 +247,27 @@ fn a_block_that_a_name_of_the_best_one_leads_to_is_read_together_with_it() {
 }
 
 #[test]
+fn a_page_about_a_name_of_the_best_block_is_looked_up() {
+    let scratch = Scratch::new();
+    let mut pages: Vec<String> = (1..=12).map(|tram| format!("Tram {tram} was featured in a film.")).collect();
+    pages.insert(0, "Ann Lee was featured in the film Musa.".to_owned());
+    pages.push("Musa was made by Kim Park in the snow.".to_owned());
+    let named = |(at, page): (usize, &String)| document(&format!("{at}.txt"), &[page.as_str()]);
+    let sources: Vec<_> = pages.iter().enumerate().map(named).collect();
+    scratch.ingest(&sources, &script(&[]), &paper()).expect("nothing is called");
+    let caller = reader("Kim Park");
+    let settings = small().with_options(rag::Options { k: 1 });
+    let Asked { answer, events } = scratch.ask("Who directed the film that featured Ann Lee?", &caller, &settings);
+    answer.expect("a reply is enough");
+    let looked_up =
+        |event: &Event| matches!(event, Event::Search { queries, .. } if queries.iter().any(|query| query == "Musa"));
+    assert!(events.iter().any(looked_up), "{events:?}");
+    let prompts: Vec<String> =
+        calls_of("answer.read", &caller).into_iter().map(|call| call.prompt.messages()[1].content.clone()).collect();
+    assert!(prompts.iter().any(|prompt| prompt.contains("Musa was made by Kim Park")), "{prompts:?}");
+}
+
+#[test]
 fn a_reading_that_the_words_of_question_and_text_do_not_favour_is_no_supported_statement() {
     let caller = reader("900 crowns");
     let answer = lighthouse().ask("What did the lamp cost?", &caller, &small()).answer.expect("a reply is enough");
@@ -311,6 +332,115 @@ fn which_of_two_options_is_the_first_is_decided_by_their_dates() {
     assert!(calls_of("answer.read", &caller).is_empty());
     let asked = scratch.ask("Which player lives in Rome, Lucie Moor or Rita Regg?", &caller, &settings);
     assert_eq!(asked.answer.expect("a reply is enough").short.as_deref(), Some("Lucie Moor"));
+}
+
+#[test]
+fn whether_two_are_the_same_is_decided_by_what_each_is_and_both_are_cited() {
+    let pages = ["Medici is a board game. It is long.", "Senet is a board game of Egypt. Chess is a game of kings."];
+    let scratch = Scratch::new();
+    scratch.ingest(&[document("games.txt", &pages)], &script(&[]), &paper()).expect("nothing is called");
+    let caller = reader("no");
+    let ask = |question: &str, answer_form: AnswerForm| {
+        let settings = Settings { answer_form, ..small() };
+        scratch.ask(question, &caller, &settings).answer.expect("a reply is enough")
+    };
+    for form in [AnswerForm::Sentence, AnswerForm::Short] {
+        let answer = ask("Are Medici and Senet both board games?", form);
+        assert_eq!(
+            (answer.answer.as_str(), answer.short.as_deref(), answer.abstained),
+            ("yes", Some("yes"), Some(false))
+        );
+        assert_eq!(verdicts(&answer.statements), [("yes", Support::Supported)]);
+        let quotes: Vec<&str> = answer.citations.iter().map(|citation| citation.quote.as_str()).collect();
+        assert_eq!(quotes, ["Medici is a board game.", "Senet is a board game of Egypt."]);
+        assert!(calls_of("answer.read", &caller).is_empty());
+    }
+    let answer = ask("Are Medici and Chess both board games?", AnswerForm::Short);
+    assert_eq!((answer.short.as_deref(), answer.citations.len()), (Some("no"), 0), "the reader decides");
+}
+
+#[test]
+fn yes_or_no_without_support_is_shown_as_the_sentence_that_comes_closest() {
+    let (denied, shared) = ("The Tenant shall not sublet the flat or any part of it.", "The Tenant shares the garden.");
+    let scratch = Scratch::new();
+    let page = format!("{denied} {shared}");
+    scratch.ingest(&[document("contract.txt", &[page.as_str()])], &script(&[]), &paper()).expect("nothing is called");
+    let ask = |question: &str, reply: &str, answer_form: AnswerForm| {
+        let settings = Settings { answer_form, ..small() };
+        scratch.ask(question, &reader(reply), &settings).answer.expect("a reply is enough")
+    };
+    // The documents contradict what the model reads.
+    let answer = ask("Can the tenant sublet the flat?", "yes", AnswerForm::Sentence);
+    assert_eq!((answer.short.as_deref(), answer.probability, answer.abstained), (Some("no"), None, Some(false)));
+    assert_eq!(verdicts(&answer.statements), [(denied, Support::Quoted)]);
+    assert!(answer.answer == denied && answer.citations.is_empty());
+    let answer = ask("Can the tenant sublet the flat?", "yes", AnswerForm::Short);
+    assert_eq!((answer.answer.as_str(), answer.short.as_deref()), ("no", Some("no")));
+    assert!(answer.citations.is_empty() && answer.probability.is_none());
+    // No sentence decides it.
+    let answer = ask("Is the garden closed in winter?", "no", AnswerForm::Sentence);
+    assert_eq!((answer.answer.as_str(), answer.short.as_deref(), answer.probability), (shared, Some("no"), None));
+    assert_eq!(verdicts(&answer.statements), [(shared, Support::Quoted)]);
+    // No sentence has its words.
+    let answer = ask("Is Paris old?", "yes", AnswerForm::Sentence);
+    assert_eq!((answer.answer.as_str(), answer.probability), ("yes", None));
+    assert_eq!(verdicts(&answer.statements), [("yes", Support::Unsupported)]);
+}
+
+#[test]
+fn a_statement_has_no_mark_of_markdown_but_its_quote_has() {
+    let scratch = Scratch::new();
+    let page = "- The lamp of Pell was bought for 900 crowns.\n- It rained.";
+    scratch.ingest(&[document("notes.md", &[page])], &script(&[]), &paper()).expect("nothing is called");
+    let settings = Settings { answer_form: AnswerForm::Sentence, ..small() };
+    let asked = scratch.ask("How much was paid for the lamp of Pell?", &reader("900 crowns"), &settings);
+    let answer = asked.answer.expect("a reply is enough");
+    assert_eq!(answer.answer, "The lamp of Pell was bought for 900 crowns.");
+    let statement = &answer.statements[0];
+    assert_eq!((statement.text.as_str(), statement.end as usize), (answer.answer.as_str(), answer.answer.len()));
+    let quote = statement.citation.as_ref().map(|citation| citation.quote.as_str());
+    assert_eq!(quote, Some("- The lamp of Pell was bought for 900 crowns."));
+}
+
+#[test]
+fn a_number_answers_no_question_for_a_person() {
+    let settings = Settings { answer_form: AnswerForm::Sentence, ..small() };
+    let ask = |question: &str| {
+        let asked = lighthouse().ask(question, &reader("1911"), &settings);
+        asked.answer.expect("a reply is enough").short
+    };
+    assert_eq!(ask("When did Ada Brook marry Tom Reed?").as_deref(), Some("1911"));
+    assert_ne!(ask("Who married Tom Reed?").as_deref(), Some("1911"));
+}
+
+#[test]
+fn which_of_two_options_has_more_is_decided_by_their_numbers() {
+    let pages = ["Rosa is a genus of 300 species of shrubs. Marsilea is a genus of ferns. There are 65 species."];
+    let scratch = Scratch::new();
+    scratch.ingest(&[document("plants.txt", &pages)], &script(&[]), &paper()).expect("nothing is called");
+    let settings = Settings { answer_form: AnswerForm::Sentence, ..small() };
+    let caller = reader("Marsilea");
+    let asked = scratch.ask("Which genus has more species, Marsilea or Rosa?", &caller, &settings);
+    let answer = asked.answer.expect("no reply is needed");
+    assert_eq!((answer.short.as_deref(), answer.statements[0].verdict), (Some("Rosa"), Support::Quoted));
+    assert_eq!(answer.answer, "Rosa is a genus of 300 species of shrubs.");
+    assert!(calls_of("answer.read", &caller).is_empty());
+}
+
+#[test]
+fn a_question_for_several_is_answered_by_the_whole_enumeration() {
+    let pages = ["Mara Lind won the cup of Pell with Ajax, Porto and Celtic. Gulls cried above the grey water."];
+    let scratch = Scratch::new();
+    scratch.ingest(&[document("teams.txt", &pages)], &script(&[]), &paper()).expect("nothing is called");
+    let ask = |question: &str, answer_form: AnswerForm| {
+        let settings = Settings { answer_form, ..small() };
+        scratch.ask(question, &reader("Porto"), &settings).answer.expect("a reply is enough")
+    };
+    let answer = ask("With which three teams did Mara Lind win the cup of Pell?", AnswerForm::Sentence);
+    assert_eq!(answer.short.as_deref(), Some("Ajax, Porto and Celtic"));
+    assert_eq!(answer.answer, "Mara Lind won the cup of Pell with Ajax, Porto and Celtic.");
+    let answer = ask("With which team did Mara Lind win the cup of Pell?", AnswerForm::Short);
+    assert_eq!(answer.short.as_deref(), Some("Porto"));
 }
 
 #[test]

@@ -33,3 +33,5 @@ mod scratch;
 mod study;
 
 use test_support::{fill, oracle};
+
+test_support::synchronise_nothing!();

@@ -4,6 +4,7 @@ use calls::{Agent, Call, Reply, Stability};
 use store::{Corpus, Document, PassageId};
 
 use crate::core::choices;
+use crate::core::cite::{Citation, without_mark};
 use crate::core::error::Result;
 use crate::core::evidence::{Item, budget, pack};
 use crate::core::origin::shows_paths;
@@ -15,9 +16,9 @@ use crate::core::session::{Ask, Session};
 use crate::core::settings::AnswerForm;
 use crate::core::short::{is_polar, listed, one_line};
 use crate::core::span;
-use crate::core::support::statements;
+use crate::core::support::{check, statements};
 use crate::core::trace::Event;
-use crate::grounding::{self, AnswerType, Chosen, Place, ShortAnswer};
+use crate::grounding::{self, AnswerType, Checked, Chosen, Place, ShortAnswer, Verdict};
 
 const ANSWER: Instructions = Instructions {
     task: "You answer questions from a text that is given to you.",
@@ -199,6 +200,11 @@ pub(crate) async fn chosen(asked: &str, ask: Ask, quotable: &Quotable, session: 
     if AnswerType::of(asked) == Some(AnswerType::Time) {
         answers.iter_mut().for_each(|answer| resolve(answer, quotable));
     }
+    let mut is_reversed = false;
+    if let [only] = &mut answers[..] {
+        complete(asked, only, quotable);
+        is_reversed = reverse(asked, only, quotable, session).await?;
+    }
     let short = listed(&answers);
     let is_short_span = session.settings.answer_form == AnswerForm::Short && readings.is_empty();
     let is_plain = match &answers[..] {
@@ -215,11 +221,8 @@ pub(crate) async fn chosen(asked: &str, ask: Ask, quotable: &Quotable, session: 
             note: is_of_another.then(|| OTHER_SPEAKER.to_owned()),
             ..bare(NOT_IN_DOCUMENTS.to_owned(), session)
         },
-        Some(best) if is_polar(best) => {
-            let answer = grounded(asked, short.clone(), Some(best), quotable, session).await?;
-            // One sentence rarely shows that something is not so.
-            if best.text == "no" { doubted(answer) } else { answer }
-        }
+        Some(best) if is_polar(best) && best.places.len() > 1 => together(best, quotable, session)?,
+        Some(best) if is_polar(best) => polar(asked, best, is_reversed, quotable, session).await?,
         // Written in the model's own words, or as short as was asked for.
         Some(best) if best.places.is_empty() || is_short_span => {
             let answer = grounded(asked, short.clone(), Some(best), quotable, session).await?;
@@ -228,7 +231,9 @@ pub(crate) async fn chosen(asked: &str, ask: Ask, quotable: &Quotable, session: 
         Some(_) => quoted(asked, &answers, is_sure, quotable, session)?,
     };
     let is_withheld = answers.is_empty() || answer.is_withheld();
-    let probability = readings.first().and(answers.first()).map(|best| best.probability);
+    // The probability is not fitted for "yes" and "no", and too high where no sentence supports them.
+    let is_open = answers.first().is_some_and(is_polar) && !answer.is_supported();
+    let probability = readings.first().and(answers.first()).filter(|_| !is_open).map(|best| best.probability);
     let short = (!is_withheld).then_some(short);
     Ok(Answer { short, probability, answerable, abstained: Some(is_withheld), ..answer })
 }
@@ -239,6 +244,71 @@ fn resolve(answer: &mut ShortAnswer, quotable: &Quotable) {
     if let Some(time) = day.and_then(|day| grounding::resolved(&answer.text, day)) {
         answer.text = time;
     }
+}
+
+/// Replaces one item of an enumeration by all of it where the question asks for as many, or for all.
+fn complete(asked: &str, answer: &mut ShortAnswer, quotable: &Quotable) {
+    let texts = quotable.texts();
+    let Some(Place { text, start, end }) = answer.places.first().copied().filter(|_| !is_polar(answer)) else { return };
+    // A time that was replaced by its date is not in the text.
+    if texts[text][start..end] != answer.text {
+        return;
+    }
+    if let Some(range) = grounding::enumeration(asked, texts[text], &(start..end)) {
+        texts[text][range.clone()].clone_into(&mut answer.text);
+        answer.places = vec![Place { text, start: range.start, end: range.end }];
+    }
+}
+
+/// Replaces "yes" or "no" by the other one if the documents contradict it, with the sentence that does; whether it was replaced.
+async fn reverse(asked: &str, answer: &mut ShortAnswer, quotable: &Quotable, session: &Session<'_>) -> Result<bool> {
+    if !is_polar(answer) || answer.places.len() > 1 {
+        return Ok(false);
+    }
+    let checked = check(asked, &answer.text, quotable, session).await?;
+    let [Checked { verdict: Verdict::Contradicted(place), .. }] = &checked[..] else { return Ok(false) };
+    let other = if answer.text == "yes" { "no" } else { "yes" };
+    other.clone_into(&mut answer.text);
+    answer.places = vec![*place];
+    Ok(true)
+}
+
+/// "Yes" where a sentence supports it. Any other "yes" or "no", or one that replaces what the model read, is shown as the sentence that
+/// comes closest, which may not answer the question: one sentence rarely shows that something is not so.
+async fn polar(
+    asked: &str,
+    best: &ShortAnswer,
+    is_reversed: bool,
+    quotable: &Quotable,
+    session: &Session<'_>,
+) -> Result<Answer> {
+    let answer = grounded(asked, best.text.clone(), Some(best), quotable, session).await?;
+    if answer.is_supported() && best.text == "yes" && !is_reversed {
+        return Ok(answer);
+    }
+    let (known, texts) = (grounding::content_words(asked), quotable.texts());
+    let is_close = |place: &Place| {
+        let sentence = &texts[place.text][quotable.unit(*place)];
+        grounding::content_words(sentence).iter().any(|word| known.contains(word))
+    };
+    match best.places.first().is_some_and(is_close) && session.settings.answer_form != AnswerForm::Short {
+        true => quoted(asked, std::slice::from_ref(best), false, quotable, session),
+        false => Ok(doubted(answer)),
+    }
+}
+
+/// "Yes" or "no" that several sentences decide together: each of them is a citation.
+fn together(best: &ShortAnswer, quotable: &Quotable, session: &Session<'_>) -> Result<Answer> {
+    let mut citations: Vec<Citation> = Vec::new();
+    for citation in best.places.iter().map(|place| quotable.citation(*place)) {
+        if !citations.contains(&citation) {
+            citations.push(citation);
+        }
+    }
+    let statement =
+        Statement { verdict: Support::Supported, citation: citations.first().cloned(), ..unsupported(&best.text) };
+    session.trace.record(Event::Statements { step: "answer.quote".to_owned(), verdicts: vec![Support::Supported] })?;
+    Ok(Answer { statements: vec![statement], citations, ..bare(best.text.clone(), session) })
 }
 
 /// The probability from which words of the documents count as the answer to the question: below it the right sentence
@@ -284,7 +354,7 @@ fn quoted(
         if !text.is_empty() {
             text.push_str(if is_short { ", " } else { " " });
         }
-        let stated = one_line(if is_short { &answer.text } else { &citation.quote });
+        let stated = one_line(if is_short { &answer.text } else { without_mark(&citation.quote) });
         let chars = |text: &str| u32::try_from(text.chars().count()).unwrap_or(u32::MAX);
         let start = chars(&text);
         text.push_str(&stated);

@@ -9,6 +9,7 @@ use crate::core::embed::{Indexed, embedding_name, pieces};
 use crate::core::error::Result;
 use crate::core::session::Session;
 use crate::core::trace::Event;
+use crate::grounding;
 
 /// The indexes over one layer of a corpus.
 pub struct Library<'a> {
@@ -43,6 +44,31 @@ impl<'a> Library<'a> {
         let hits = self.lexical.search(&keywords.join(" "), k);
         record("keyword", keywords, &hits, session)?;
         Ok(hits)
+    }
+
+    /// The keyword tool for each of several names alone: of the best `k` pages of each those that are about one of the names and not among
+    /// `known`, at most `most`.
+    pub(crate) fn about_names(
+        &self,
+        names: &[String],
+        (k, most): (usize, usize),
+        known: &[PassageId],
+        session: &Session<'_>,
+    ) -> Result<Vec<PassageId>> {
+        let mut hits: Vec<Hit> = Vec::new();
+        for hit in names.iter().flat_map(|name| self.lexical.search(name, k)) {
+            let is_known = known.contains(&hit.passage) || hits.iter().any(|other| other.passage == hit.passage);
+            if hits.len() < most && !is_known && self.is_about_one(names, hit.passage)? {
+                hits.push(hit);
+            }
+        }
+        record("keyword", names, &hits, session)?;
+        Ok(hits.into_iter().map(|hit| hit.passage).collect())
+    }
+
+    fn is_about_one(&self, names: &[String], page: PassageId) -> Result<bool> {
+        let heading = self.corpus.document(self.corpus.passage(page)?.document)?.name();
+        Ok(grounding::is_about_one(names, &heading, &self.corpus.passage_text(page)?))
     }
 
     /// The vector tool: the nearest pages of every query; a page's score is the sum of its cosines.

@@ -58,6 +58,11 @@ impl Answer {
     pub(crate) fn is_withheld(&self) -> bool {
         self.abstained == Some(true)
     }
+
+    /// Whether the sources support one of its statements.
+    pub(crate) fn is_supported(&self) -> bool {
+        self.statements.iter().any(|statement| statement.verdict == Support::Supported)
+    }
 }
 
 /// A statement of an answer: a sentence, or a clause of one that can be right or wrong by itself.

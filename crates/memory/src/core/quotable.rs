@@ -127,6 +127,11 @@ impl Quotable {
         &self.texts[text].heading
     }
 
+    /// The texts, each with its heading.
+    pub fn headed(&self) -> Vec<(&str, &str)> {
+        self.texts.iter().map(|text| (text.heading.as_str(), text.text.as_str())).collect()
+    }
+
     /// An answer at a place, with the units that it touches as the quote.
     pub fn stating(&self, place: Place) -> Stating<'_> {
         let (text, heading) = (self.texts[place.text].text.as_str(), self.heading(place.text));

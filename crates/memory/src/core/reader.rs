@@ -83,8 +83,7 @@ struct Reading<'a> {
 /// The answer to a question from the evidence, none if it probably holds none; `None` if every reply was cut.
 pub(crate) async fn read(question: &str, quotable: &Quotable, session: &Session<'_>) -> Result<Option<Chosen>> {
     let texts = quotable.texts();
-    let evidence: Vec<(&str, &str)> =
-        texts.iter().enumerate().map(|(at, text)| (quotable.heading(at), *text)).collect();
+    let evidence = quotable.headed();
     let mut best = grounding::linked(question, &evidence, blocks(question, &evidence));
     best.truncate(READ);
     let mut shown: Vec<&[Block]> = best.chunks(1).collect();
@@ -139,8 +138,10 @@ pub(crate) async fn read(question: &str, quotable: &Quotable, session: &Session<
         (answer, signals)
     };
     // Whether there is an answer is decided by the weights, and which one by what the question requires and then by the
-    // probabilities of being right.
-    let found = readings.iter().filter(|reading| best.is_some_and(Reading::is_found) && reading.is_found());
+    // probabilities of being right. A number or a date is no person.
+    let is_answer =
+        |reading: &&Reading<'_>| reading.is_found() && !grounding::is_value_for_person(question, &reading.text);
+    let found = readings.iter().filter(|_| best.is_some_and(Reading::is_found)).filter(is_answer);
     let mut found: Vec<(ShortAnswer, Signals)> = found.map(rated).collect();
     let required = required_type(question);
     let fits = |answer: &ShortAnswer| required.is_none_or(|required| required.is_in(&answer.text));

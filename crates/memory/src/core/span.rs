@@ -11,7 +11,8 @@
 //! A model with an adapter for reading writes the answer ([`super::reader`]). Where it finds none although the evidence probably
 //! holds one, a span is chosen if it is more probable than [`CLEAR`]: most of the others are wrong.
 //!
-//! Which of two options is the earlier or later one is decided by their dates, where the evidence has both, without a model.
+//! Which of two options is the earlier or later one, or has more, and whether two are both something, is decided by what the evidence
+//! tells of both, where it does, without a model.
 
 use std::time::Duration;
 
@@ -51,8 +52,7 @@ const CLEAR: f64 = 0.8;
 
 /// The answers to a question from the evidence; none if it probably holds none. `ask` requests a written answer.
 pub(crate) async fn choose(question: &str, ask: Ask, quotable: &Quotable, session: &Session<'_>) -> Result<Chosen> {
-    let dated = grounding::dated_option(question, &quotable.texts());
-    let read = match dated {
+    let read = match compared(question, quotable) {
         Some(answer) => Some(Chosen { answers: vec![answer], answerable: None, margin: None, readings: Vec::new() }),
         None if reader::is_there(session) => reader::read(question, quotable, session).await?,
         None => None,
@@ -73,6 +73,14 @@ pub(crate) async fn choose(question: &str, ask: Ask, quotable: &Quotable, sessio
         chosen.answers.clear();
     }
     Ok(chosen)
+}
+
+/// The answer to a question that compares two, by what the evidence tells of both.
+fn compared(question: &str, quotable: &Quotable) -> Option<ShortAnswer> {
+    let evidence = quotable.headed();
+    grounding::dated_option(question, &quotable.texts())
+        .or_else(|| grounding::counted_option(question, &evidence))
+        .or_else(|| grounding::same_for_both(question, &evidence))
 }
 
 /// The answer of a reader, or a clear span if it has none; and whether it is withheld.

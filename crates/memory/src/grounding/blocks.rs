@@ -1,4 +1,4 @@
-//! The evidence as blocks of a few sentences, ranked by BM25: what a model that reads one paragraph well is shown.
+//! The evidence as blocks of a few sentences or one row of a table, ranked by BM25: what a model that reads one paragraph well is shown.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
@@ -19,7 +19,7 @@ const LONG: usize = 1500;
 const K1: f64 = 1.2;
 const B: f64 = 0.75;
 
-/// Consecutive sentences of one text of the evidence.
+/// Consecutive sentences of one text of the evidence, or a row of a table.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Block {
     pub place: Place,
@@ -31,7 +31,7 @@ pub struct Block {
 /// last that lack what the type of the question requires.
 pub fn blocks(question: &str, evidence: &[(&str, &str)]) -> Vec<Block> {
     let cut = evidence.iter().enumerate().flat_map(|(text, (_, whole))| {
-        paragraphs(whole).into_iter().map(move |range| Place { text, start: range.start, end: range.end })
+        parts(whole).into_iter().map(move |range| Place { text, start: range.start, end: range.end })
     });
     let places: Vec<Place> = cut.collect();
     let asked = Question::parse(question);
@@ -53,6 +53,34 @@ pub fn blocks(question: &str, evidence: &[(&str, &str)]) -> Vec<Block> {
     // Stable: of equals the earlier block is first, because evidence comes in the order of retrieval.
     blocks.sort_by(|(a, a_fits), (b, b_fits)| b_fits.cmp(a_fits).then(b.score.total_cmp(&a.score)));
     blocks.into_iter().map(|(block, _)| block).collect()
+}
+
+/// The paragraphs of a text, but each row of a table that names its columns alone: of several rows, which are alike in all but their values,
+/// a small model reads the value of another one.
+fn parts(text: &str) -> Vec<Range<usize>> {
+    let mut parts: Vec<Range<usize>> = Vec::new();
+    for paragraph in paragraphs(text) {
+        let (mut start, mut begins) = (paragraph.start, true);
+        for line in text[paragraph].split_inclusive('\n') {
+            let (end, is_alone) = (start + line.len(), names_columns(line));
+            match parts.last_mut() {
+                Some(last) if !begins && !is_alone => last.end = end,
+                _ => parts.push(start..end),
+            }
+            (start, begins) = (end, is_alone);
+        }
+    }
+    let trimmed = parts.into_iter().map(|part| part.start..part.start + text[part].trim_end().len());
+    trimmed.filter(|part| !part.is_empty()).collect()
+}
+
+/// Whether a line is a row of a table that has the names of its columns: "Shop: Rex | Paid by: Ann".
+fn names_columns(line: &str) -> bool {
+    let names_column = |cell: &str| {
+        let name = cell.split_once(": ").map_or_else(|| cell.trim_end().strip_suffix(':'), |(name, _)| Some(name));
+        name.is_some_and(|name| !name.trim().is_empty())
+    };
+    line.contains(" | ") && line.split(" | ").all(names_column)
 }
 
 /// Paragraphs of a text, short ones joined and long ones cut between sentences.
@@ -134,6 +162,22 @@ mod tests {
         assert!(text[blocks[1].clone()].starts_with("She ran."), "{lengths:?}");
         assert!(lengths.iter().all(|length| *length <= LONG + SHORT) && blocks.len() == 4, "{lengths:?}");
         assert!(blocks[2..].iter().all(|block| text[block.clone()].ends_with("mill.")), "{lengths:?}");
+    }
+
+    #[test]
+    fn a_row_that_names_its_columns_is_a_block() {
+        let rows = [
+            "Day: 3 May | Shop: Rex | Note: | Paid by: Ann",
+            "Day: 4 May | Shop: Lido | Note: It rained. | Paid by: Bo",
+        ];
+        let text = format!("Expenses of the year\nby day\n\n{}\n{}\nAll were\npaid.", rows[0], rows[1]);
+        let cut: Vec<&str> = parts(&text).into_iter().map(|part| &text[part]).collect();
+        assert_eq!(cut, ["Expenses of the year\nby day", rows[0], rows[1], "All were\npaid."]);
+        let Place { start, end, .. } = blocks("Who paid at Lido?", &[("", &text)])[0].place;
+        assert_eq!(&text[start..end], rows[1]);
+        // A row without the names of its columns needs the first one.
+        let table = "Part | Power\nLamp | 40 W\nRing: 3 | 20 W";
+        assert_eq!(parts(table).len(), 1);
     }
 
     #[test]

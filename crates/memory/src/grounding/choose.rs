@@ -34,7 +34,7 @@ const SHOWN: usize = 5;
 pub struct ShortAnswer {
     /// As the source has it; "yes" or "no" for a question of that kind.
     pub text: String,
-    /// Where it is in the evidence, the best place first; for "yes" and "no" the sentence that decided it.
+    /// Where it is in the evidence, the best place first; for "yes" and "no" the sentence that decided it, or several that did so together.
     pub places: Vec<Place>,
     /// In natural-logarithm units; comparable within one question.
     pub score: f64,
@@ -48,7 +48,8 @@ pub struct ShortAnswer {
 pub struct Chosen {
     /// Best first: one, or several where the question asks for a list; none if nothing can be an answer.
     pub answers: Vec<ShortAnswer>,
-    /// The probability that the evidence holds an answer; none where it is not fitted, for yes or no and for options that dates decide.
+    /// The probability that the evidence holds an answer; none where it is not fitted, for yes or no and for two that are compared without
+    /// a model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answerable: Option<f64>,
     /// The log-likelihood of the candidate that a model rates highest minus that of [`NOT_THERE`] (natural logarithms).

@@ -8,7 +8,7 @@ use super::negation::{Clauses, run_of};
 use super::question::Question;
 use super::speech::is_third;
 use super::words::{Word, is_past, words};
-use crate::core::cite::sentences;
+use crate::core::cite::{sentences, without_number};
 
 /// A statement of an answer that can be right or wrong by itself.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -23,12 +23,17 @@ pub struct Claim {
     pub sentence: usize,
 }
 
-/// The claims of an answer in their order.
+/// The claims of an answer in their order, without the numbers of the items of a list.
 pub fn claims(answer: &str) -> Vec<Claim> {
     let mut claims = Vec::new();
-    for (sentence, range) in sentences(answer).into_iter().enumerate() {
-        for part in parts(&answer[range.clone()]) {
-            let (start, end) = (range.start + part.start, range.start + part.end);
+    let all = sentences(answer);
+    let behind_number = |range: &Range<usize>| range.end - without_number(&answer[range.clone()]).len();
+    // "3.1 Millionen" alone is a number.
+    let is_list = all.iter().filter(|range| behind_number(range) > range.start).count() > 1;
+    for (sentence, range) in all.into_iter().enumerate() {
+        let from = if is_list { behind_number(&range) } else { range.start };
+        for part in parts(&answer[from..range.end]) {
+            let (start, end) = (from + part.start, from + part.end);
             claims.push(Claim { text: answer[start..end].to_owned(), start, end, sentence });
         }
     }
@@ -391,6 +396,11 @@ mod tests {
         assert!(claims(answer).iter().all(|claim| answer[claim.start..claim.end] == claim.text));
         assert_eq!(claims(answer)[4].sentence, 2);
         assert!(claims("  ").is_empty());
+        let list = "1. Jim sold the watch.\n2. Della wept.";
+        assert_eq!(texts(list), ["Jim sold the watch.", "Della wept."]);
+        assert_eq!(list.get(claims(list)[1].start..), Some("Della wept."));
+        assert_eq!([texts("3. April 2024"), texts("3.")], [["3. April 2024"], ["3."]]);
+        assert_eq!(texts("3. April 2024\n5. Mai 2024"), ["3. April 2024", "5. Mai 2024"]);
         assert_eq!(texts("The thieves fled, and Anna left Paris."), ["The thieves fled", "Anna left Paris."]);
     }
 }

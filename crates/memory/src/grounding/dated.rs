@@ -6,7 +6,9 @@ use std::ops::Range;
 use super::candidates::Place;
 use super::choose::ShortAnswer;
 use super::dates::{Date, dates};
-use super::question::{FORMS_OF_BE, Kind, Question};
+use super::defined::{stems_of_name, subject};
+use super::offered::{Offered, offered};
+use super::question::{Kind, Question};
 use super::words::{Word, stem, words};
 use crate::core::cite::sentences;
 
@@ -17,26 +19,21 @@ const PROBABILITY: f64 = 0.95;
 /// Words between "born" or "died" and its date.
 const NEAR: usize = 8;
 
-/// Words that the subject of a sentence without a form of "be" may have beside the name.
-const BESIDE: usize = 4;
-
 /// The option of a question for the earlier or later of two that the dates of their births, deaths or beginnings decide; `None` for any
 /// other question, and if a sentence about one of them with such a date is not in the evidence.
 pub fn dated_option(question: &str, evidence: &[&str]) -> Option<ShortAnswer> {
     let parsed = Question::parse(question);
-    let [first, second] = &parsed.options[..] else { return None };
-    let (head, _) = question.split_once(first.as_str())?;
-    let head = words(head);
-    let asks_earlier = asks_earlier(&head)?;
-    let event = Event::of(&head, parsed.kind)?;
-    let (own, own_place) = found(first, event, evidence)?;
-    let (other, other_place) = found(second, event, evidence)?;
+    let Offered { first, second, asking } = offered(question, &parsed)?;
+    let asks_earlier = asks_earlier(&asking)?;
+    let event = Event::of(&asking, parsed.kind)?;
+    let (own, own_place) = found(&first, event, evidence)?;
+    let (other, other_place) = found(&second, event, evidence)?;
     let (text, place) = if is_before(own, other)? == asks_earlier { (first, own_place) } else { (second, other_place) };
     let text = text.trim_matches(['"', '“', '”', ' ']).to_owned();
     Some(ShortAnswer { text, places: vec![place], score: 0.0, probability: PROBABILITY })
 }
 
-/// Whether the words of a question before its options ask for the earlier one, and not for the later; `None` if they ask for neither,
+/// Whether the words of a question beside its options ask for the earlier one, and not for the later; `None` if they ask for neither,
 /// or about something of the options: "Which film has the older director".
 fn asks_earlier(head: &[Word]) -> Option<bool> {
     let is_about_another =
@@ -123,12 +120,7 @@ impl Event {
 
 /// The date of an option's event in the first sentence about it that has one, and the place of its name there.
 fn found(option: &str, event: Event, evidence: &[&str]) -> Option<(Date, Place)> {
-    let option = words(option);
-    let name: Vec<String> = option.iter().filter_map(|word| word.stem.clone()).collect();
-    // "The war" may be another one in each sentence.
-    if !option.iter().any(|word| word.capital && word.stem.is_some()) {
-        return None;
-    }
+    let name = stems_of_name(option)?;
     let in_sentence = |text: usize, whole: &str, range: Range<usize>| {
         let sentence = &whole[range.clone()];
         let words = words(sentence);
@@ -138,24 +130,6 @@ fn found(option: &str, event: Event, evidence: &[&str]) -> Option<(Date, Place)>
     };
     let mut texts = evidence.iter().enumerate();
     texts.find_map(|(text, &whole)| sentences(whole).into_iter().find_map(|range| in_sentence(text, whole, range)))
-}
-
-/// The bytes of a name in a sentence that begins with it: "Ann Mary Lee" for "Ann Lee", but not "The Guest House" for "The Guest".
-fn subject(name: &[String], words: &[Word], sentence: &str) -> Option<Range<usize>> {
-    let be = words.iter().position(|word| FORMS_OF_BE.contains(&word.lower.as_str()));
-    let until = be.unwrap_or(words.len().min(name.len() + BESIDE));
-    let first = words[..until].iter().position(|word| word.stem.is_some())?;
-    let is_of_name = |word: &Word| word.stem.as_ref().is_some_and(|stem| name.contains(stem));
-    let has_all = |last: &usize| {
-        let run = &words[first..=*last];
-        name.iter().all(|part| run.iter().any(|word| word.stem.as_ref() == Some(part)))
-    };
-    let last = (first..until).find(has_all).filter(|_| is_of_name(&words[first]))?;
-    let goes_on = words.get(last + 1).is_some_and(|next| {
-        let gap = &sentence[words[last].range.end..next.range.start];
-        next.capital && next.stem.is_some() && gap.chars().all(|c| c == ' ')
-    });
-    (!goes_on).then(|| words[first].range.start..words[last].range.end)
 }
 
 /// Whether a date is before another; `None` if they are the same as far as both are given.
@@ -188,6 +162,8 @@ mod tests {
             ("Which player was born first, Lucie Moor or Rita Regg?", "Rita Regg"),
             ("Who is younger, Lucie Moor or Rita Regg?", "Lucie Moor"),
             ("Who was born earlier, Ann Roe or Bo Lee?", "Bo Lee"),
+            ("Was Lucie Moor or Rita Regg born first?", "Rita Regg"),
+            ("Did Ann Roe or Bo Lee die first?", "Ann Roe"),
             ("Who died later, Ann Roe or Bo Lee?", "Bo Lee"),
             ("Who died first, Ann Roe or Bo Lee?", "Ann Roe"),
             ("Which film was made first, The Guest or You're Next?", "You're Next"),
@@ -212,6 +188,7 @@ mod tests {
             "Which film was made first, The Guest or Musa?",
             "Who was born first?",
             "Was Ann Roe born in 1900?",
+            "Was Ann Roe or Kim Park born first?",
             "Which opened first, the harbour or the mill?",
         ] {
             assert_eq!(chosen(question), None, "{question}");

@@ -230,9 +230,11 @@ fn number_at(words: &[Word], text: &str, at: usize) -> Option<(f64, usize, bool)
         value = value * 1000.0 + f64::from(whole(&text[words[end].range.clone()]).unwrap_or(0));
         end += 1;
     }
-    // "£30 m" and "30 m people" are millions, "30 m" and "30 m wide" a length.
+    // "£30 m" and "30 m people" are millions, "30 m", "30 m wide" and "30 m above" a length.
     let is_length = |at: usize| {
-        let is_counted = |next: &Word| next.stem.is_some() && !names_dimension(&next.lower);
+        let is_relation = |lower: &str| matches!(lower, "above" | "below");
+        let is_counted =
+            |next: &Word| next.stem.is_some() && !names_dimension(&next.lower) && !is_relation(&next.lower);
         lower(at) == "m" && !slice.starts_with(CURRENCIES) && !words.get(at + 1).is_some_and(is_counted)
     };
     while let Some(by) = scale(end).filter(|_| !is_length(end)) {
@@ -373,6 +375,7 @@ mod tests {
         assert_eq!((value("half a million men"), value("several hundred men")), (Some((5e5, false)), None));
         assert_eq!((value("the third man"), value("the 3rd man")), (Some((3.0, true)), Some((3.0, true))));
         assert_eq!(value("the twenty-first century"), Some((21.0, true)));
+        assert_eq!((value("30 m people"), value("30 m above the sea")), (Some((3e7, false)), Some((30.0, false))));
         assert_eq!(read("31 minutes and 1 second").numbers.len(), 2);
         assert_eq!(read("12 per cent").numbers[0].unit, read("12%").numbers[0].unit);
     }

@@ -172,7 +172,7 @@ fn focus(words: &[Word], at: usize) -> Option<usize> {
     (1..=4).contains(&run).then(|| from + run - 1)
 }
 
-fn is_plural(lower: &str) -> bool {
+pub(super) fn is_plural(lower: &str) -> bool {
     lower.len() > 3 && lower.ends_with('s') && !lower.ends_with("ss") && !lower.ends_with("us") && lower != "series"
 }
 

@@ -8,7 +8,7 @@ use super::dates::Date;
 use super::hedges::is_question;
 use super::naming::has_name;
 use super::numbers::{Number, is_equal, is_measure, is_value};
-use super::question::{Kind, Question};
+use super::question::{AUXILIARIES, Kind, Question};
 use super::speech::{FIRST, SECOND, Speaker, is_third, speaker};
 use super::subject::{is_behind_object, is_circumstance, is_in_brackets_behind_name};
 use super::turn::{is_vocative, turn};
@@ -54,7 +54,7 @@ pub(super) fn can_answer(question: &str, stating: &Stating<'_>) -> bool {
         && answers(&parsed, stating)
         && (!asks_when(&parsed, question) || is_time(&stating.text[stating.answer.clone()]))
         && values_are_near(question, stating)
-        && is_of_the_person(question, stating)
+        && is_of_the_person(&subject_name(question).unwrap_or_else(|| named(question)), stating)
         && sentence_of(stating).is_none_or(|sentence| can_be_of(question, &parsed, stating, sentence))
 }
 
@@ -110,10 +110,17 @@ fn answers(question: &Question, stating: &Stating<'_>) -> bool {
         && !is_in_another_unit(question, stating)
 }
 
-/// Whether an answer is a number or a date and no more, which is no person.
+/// Whether a question asks for a person and an answer is none: a number, with or without a unit of measurement, or a date.
+pub fn is_value_for_person(question: &str, answer: &str) -> bool {
+    Question::parse(question).kind == Kind::Person && is_value_alone(answer, &words(answer))
+}
+
+/// Whether an answer is a number with or without a unit of measurement, or a date, and no more, which is no person.
 fn is_value_alone(answer: &str, words: &[Word]) -> bool {
-    let dated = Values::read(answer, &|_| false).dated;
-    let is_value = |at: usize| dated[at] || !words[at].lower.contains(char::is_alphabetic);
+    let Values { dated, numbers, .. } = Values::read(answer, &|_| false);
+    let is_measured = |number: &Number| number.is_of_sign() || number.unit.as_deref().is_some_and(is_measure);
+    let is_unit = |at: usize| numbers.iter().any(|number| number.unit_at.contains(&at) && is_measured(number));
+    let is_value = |at: usize| dated[at] || is_unit(at) || !words[at].lower.contains(char::is_alphabetic);
     let mut content = (0..words.len()).filter(|at| words[*at].stem.is_some()).peekable();
     content.peek().is_some() && content.all(is_value)
 }
@@ -158,16 +165,15 @@ fn values_are_near(question: &str, stating: &Stating<'_>) -> bool {
         && mixed.all(|asked| near_words.iter().any(|word| word.lower == asked.lower))
 }
 
-/// Whether a quote can be about the person that a question names.
-fn is_of_the_person(question: &str, stating: &Stating<'_>) -> bool {
+/// Whether a quote can be about the person of these names, which are in lower case.
+fn is_of_the_person(named: &[String], stating: &Stating<'_>) -> bool {
     let Stating { text, quote, answer, .. } = stating;
-    let named = named(question);
     let is_named = |name: &[String]| name.iter().any(|part| named.contains(part));
     if named.is_empty() {
         return true;
     }
     if let Some((speaker, said)) = turn(&text[quote.clone()]) {
-        return is_named(&names(speaker)) || is_of_listener(said, offset(answer, quote.end - said.len()), &named);
+        return is_named(&names(speaker)) || is_of_listener(said, offset(answer, quote.end - said.len()), named);
     }
     words(&text[quote.clone()]).iter().any(|word| named.iter().any(|name| name == bare(&word.lower)))
         || match speaker(text, quote.clone()) {
@@ -179,8 +185,9 @@ fn is_of_the_person(question: &str, stating: &Stating<'_>) -> bool {
 
 /// Whether a question names speakers of a conversation and the answer is what another one says, not about them.
 pub(crate) fn is_of_another(question: &str, stating: &Stating<'_>, speakers: &HashSet<String>) -> bool {
-    let names_speaker = named(question).iter().any(|name| speakers.contains(name));
-    names_speaker && turn(&stating.text[stating.quote.clone()]).is_some() && !is_of_the_person(question, stating)
+    let named = named(question);
+    let names_speaker = named.iter().any(|name| speakers.contains(name));
+    names_speaker && turn(&stating.text[stating.quote.clone()]).is_some() && !is_of_the_person(&named, stating)
 }
 
 /// The names of all who speak in texts, in lower case.
@@ -197,6 +204,15 @@ fn names(speaker: &str) -> Vec<String> {
 fn named(question: &str) -> Vec<String> {
     let named = words(question).into_iter().skip(1).filter(|word| word.capital && !word.is_function() && !word.number);
     named.map(|word| bare(&word.lower).to_owned()).collect()
+}
+
+/// The name that is the subject of a question, in lower case: "Julia" in "When did Julia go to Rome?". "I went to Rome" is not about her.
+fn subject_name(question: &str) -> Option<Vec<String>> {
+    let words = words(question);
+    let auxiliary = words.iter().position(|word| AUXILIARIES.contains(&word.lower.as_str()))?;
+    let is_of_name = |word: &&Word| word.capital && !word.is_function() && !word.number;
+    let name = words[auxiliary + 1..].iter().take_while(is_of_name).map(|word| bare(&word.lower).to_owned());
+    Some(name.collect::<Vec<String>>()).filter(|name| !name.is_empty())
 }
 
 /// The share of an answer's words from which it only repeats the question.
@@ -263,6 +279,18 @@ mod tests {
         assert!(of_another("How long has John been playing?"));
         assert!(!of_another("How long has Tim been playing?") && !of_another("How long did it take?"));
         assert!(!of_another("How long did the lessons in Paris take?"), "no speaker has that name");
+    }
+
+    #[test]
+    fn the_name_of_a_place_does_not_make_the_narrator_the_person() {
+        let start = "I start at the clinic in Rome on 2 January.";
+        assert!(!states_beside("When does Julia start at the clinic in Rome?", "Hi Julia!", start, "2 January"));
+        assert!(!states("When does Julia start at the clinic in Rome?", &format!("Tim: {start}"), "2 January"));
+        assert!(states("When does Julia start at the clinic in Rome?", &format!("Julia: {start}"), "2 January"));
+        let she = "She starts at the clinic in Rome on 2 January.";
+        assert!(states_beside("When does Julia start at the clinic in Rome?", "Julia moves.", she, "2 January"));
+        let met = "I met Julia in Rome on 2 January.";
+        assert!(states("When was Julia in Rome?", met, "2 January"));
     }
 
     #[test]
@@ -355,5 +383,12 @@ mod tests {
         let clinic = "The clinic was founded in 1950 by Ida Holm of the 49ers.";
         assert!(!states("Who founded the clinic?", clinic, "1950") && !states("Who ran it?", clinic, "in 1950"));
         assert!(states("Who founded the clinic?", clinic, "Ida Holm") && states("Who won?", clinic, "the 49ers"));
+        for value in ["140 euros", "1950", "3 May 2023", "5 km"] {
+            assert!(is_value_for_person("Who charged Ann?", value), "{value}");
+            assert!(!is_value_for_person("What did Ann pay?", value), "{value}");
+        }
+        for person in ["Mr. Lee", "the 49ers", "12 men", "Louis 14"] {
+            assert!(!is_value_for_person("Who charged Ann?", person), "{person}");
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! A choice between `direct`, `rag` and `gam`, by the size of the model and the length of the text: the whole text where
 //! the model answers well from that much, else one search and one call for a small model, or research for a large one.
-//! The table is in `table.rs`; the answer has the method that was chosen and why.
+//! The answer has the method that was chosen and why.
 //!
 //! A corpus is prepared only for the chosen method. The choice is made again for each question, so a corpus that grows
 //! may get another method, and is prepared for it then.

@@ -28,7 +28,7 @@
 //! * edit_node carries a quote, as the text of the paper says and its printed prompt does not; one without is taken too.
 //! * A quote is looked for in its block: exactly, with spelling evened out, then with a tenth of its characters wrong, and of
 //!   one with an ellipsis the longest part; else the node is unverified, and looking it up shows the beginning of its block.
-//!   Engines that enforce [`calls::schema::quote_of`] can only quote what is there.
+//!   Engines that enforce quotes can only quote what is there.
 //! * A block of which two replies in a row are no JSON, or which the builder cannot read even without the graph, is skipped
 //!   for good, and the graph's statistics say so. Of a proposal that was cut twice all operations but the last are used, each
 //!   once; the trace and the stored edits say so.

@@ -2,7 +2,8 @@
 //!
 //! Pages are searched by meaning and by words, and their scores are combined ([`store::fuse::by_score`]); a page is
 //! indexed alone, without a header. The baseline of the GAM paper takes the top 5 pages of 2,048 tokens. A model with an
-//! adapter for reading is shown the best blocks of `READ_PAGES` times as many pages instead.
+//! adapter for reading is shown the best blocks of four times as many pages instead, and of those about the names in the best of
+//! these blocks: a question about two documents often shares no word with the second.
 
 use futures_util::future::LocalBoxFuture;
 use serde::{Deserialize, Serialize};
@@ -18,8 +19,10 @@ use crate::core::method::Method;
 use crate::core::options::{MethodOptions, OptionSpec};
 use crate::core::outcome::Answer;
 use crate::core::preparation::{Missing, Progress};
+use crate::core::quotable::Quotable;
 use crate::core::session::Session;
 use crate::core::span;
+use crate::grounding;
 
 /// The method.
 pub struct Rag;
@@ -27,6 +30,12 @@ pub struct Rag;
 /// How many times [`Options::k`] pages a model with an adapter for reading chooses its blocks from: a block is found by words that
 /// its page has few of.
 const READ_PAGES: usize = 4;
+
+/// Pages that each name of the best block is looked up in, and the most that are added. Among 8,557 paragraphs of HotpotQA's pool the first
+/// 20 pages hold both paragraphs of 88.9 % of 289 questions, with these about 95 %; the first three blocks hold both for 59.5 %, with these
+/// 61.2 %, and 65.1 % if blocks about the names also rank higher as they do now. By a prototype in Python that searches by words alone.
+const OF_NAME: usize = 2;
+const MOST_OF_NAMES: usize = 8;
 
 /// Options of retrieval-augmented generation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -89,10 +98,29 @@ async fn ask(question: &str, corpus: &Corpus, session: &Session<'_>) -> Result<A
     let query = session.settings.search_query.as_deref().unwrap_or(question);
     let reads_blocks = span::reads_blocks(session);
     let library = Library::open(corpus, Layer::Page, Indexed::Content, session.embedder)?;
-    let hits = library.hybrid(query, if reads_blocks { k * READ_PAGES } else { k }, session).await?;
-    let pages: Vec<PassageId> = hits.iter().map(|hit| hit.passage).collect();
+    let depth = if reads_blocks { k * READ_PAGES } else { k };
+    let hits = library.hybrid(query, depth, session).await?;
+    let mut pages: Vec<PassageId> = hits.iter().map(|hit| hit.passage).collect();
+    // With fewer pages than were searched for there are no others.
+    if reads_blocks && pages.len() == depth {
+        pages.extend(of_names(question, &pages, &library, session)?);
+    }
     let (ask, shown) = answer::question_on_pages(question, &pages[..k.min(pages.len())], "search", corpus, session)?;
     let pages = if reads_blocks { pages } else { shown };
     let answer = answer::respond(question, ask, &pages, corpus, session).await?;
     Ok(Answer { searched_with: session.settings.search_query.clone(), ..answer })
+}
+
+/// Pages that are about a name of the best block of those that were found, and that were not found.
+fn of_names(
+    question: &str,
+    found: &[PassageId],
+    library: &Library<'_>,
+    session: &Session<'_>,
+) -> Result<Vec<PassageId>> {
+    let names = grounding::leading_names(question, &Quotable::of_pages(found, library.corpus())?.headed());
+    if names.is_empty() {
+        return Ok(Vec::new());
+    }
+    library.about_names(&names, (OF_NAME, MOST_OF_NAMES), found, session)
 }
