@@ -48,12 +48,13 @@ pub enum Command {
     Forms(Forms),
     /// Ask whole data sets by method and model, and score the answers
     Qa(Box<Qa>),
-    /// Score the answers of a run again and rewrite its report; no model is needed
+    /// Score the answers of a run of `qa` again and rewrite its report; no model is needed
     Rescore {
         /// The folder of the run
         run: PathBuf,
     },
-    /// Test whether two runs differ, by a paired bootstrap
+    /// Test whether two runs of `qa` differ: their scores, the difference with its 95 % interval, and p, by a paired
+    /// bootstrap over the questions that both were asked
     Compare {
         /// The folder of a run
         a: PathBuf,
@@ -78,14 +79,15 @@ pub enum Command {
         #[arg(long, value_name = "FOLDER")]
         out: PathBuf,
     },
-    /// Answer all questions of a run again from its transcript, without a model, and check that the answers are the same
+    /// Answer all questions of a run of `qa` again from its transcript, without a model, and check that the answers are the
+    /// same
     Replay {
         /// The folder of the run
         run: PathBuf,
     },
     /// Print what a shell needs to complete commands and flags
     Completions {
-        /// bash, zsh or fish
+        /// The shell
         shell: Shell,
     },
     /// Write man pages to a folder
@@ -171,9 +173,9 @@ pub struct Qa {
     /// Reach FACTOR times the context that the models were made for (YaRN) [default: the preset's for the suite, else 1]
     #[arg(long, value_name = "FACTOR")]
     pub yarn: Option<f32>,
-    /// Scorers: f1:locomo, f1:gam, f1:squad, em:squad, bleu1, ruler:gam, ruler:nvidia, mc:letter, and with a judge
-    /// mindgraph:cascade, mindgraph:judge, longmemeval:judge, locomo:judge [default: those that the papers use on the
-    /// data set]
+    /// Scorers: f1:locomo, f1:gam, f1:squad, f1:hotpotqa (as f1:squad, but yes and no are right or wrong), em:squad, bleu1,
+    /// ruler:gam, ruler:nvidia, mc:letter, and with a judge mindgraph:cascade, mindgraph:judge, longmemeval:judge,
+    /// locomo:judge [default: those that the papers use on the data set]
     #[arg(long, value_name = "SCORER,...", value_delimiter = ',')]
     pub scorers: Vec<Scorer>,
     /// Write every call with its tokens, their log-probabilities and its reward to this file, one JSON object a line, for
@@ -189,7 +191,7 @@ pub struct Qa {
     /// Prefixes of the ids of the cases to ask: conversations, stories or samples [default: all]
     #[arg(long, value_name = "ID,...", value_delimiter = ',')]
     pub cases: Vec<String>,
-    /// Ask only the first N questions; for answers and follow-ups the first N of each part
+    /// Ask only the first N questions, with --sample of those drawn; for answers and follow-ups the first N of each part
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub limit: Option<usize>,
     /// Ask N questions drawn by the seed [default: the preset's for the suite, else all]
@@ -205,7 +207,7 @@ pub struct Qa {
     /// else by each model's size]
     #[arg(long)]
     pub profile: Option<Profile>,
-    /// Temperature [default: the preset's, else 0.3]
+    /// Sampling temperature [default: the preset's, else 0.3]
     #[arg(long, value_name = "T", value_parser = temperature)]
     pub temperature: Option<f32>,
     /// Tokens of a page [default: the preset's for each method, else a sixteenth of the model's context, 2048 at most]
@@ -266,8 +268,8 @@ pub struct Speed {
     /// to 32B)
     #[arg(long, default_value_t = Preset::Workstation, value_name = "CLASS")]
     pub preset: Preset,
-    /// How long answers of decode are drawn: agents (temperature 0.3), chat (temperature 0.8, top_p 0.95), penalties
-    /// (as chat, with penalties), greedy. The other workloads are drawn as the agents do
+    /// How the answers of decode are sampled: agents (temperature 0.3), chat (temperature 0.8, top_p 0.95), penalties
+    /// (as chat, with penalties), greedy. The other workloads are sampled as agents do
     #[arg(long, value_name = "WAY,...", value_delimiter = ',', default_values_t = Decoding::DEFAULT)]
     pub decoding: Vec<Decoding>,
     #[command(flatten)]
@@ -276,7 +278,7 @@ pub struct Speed {
     #[arg(long, value_name = "PATH")]
     pub data: Option<PathBuf>,
     /// Concurrent questions of gam-trace
-    #[arg(long, default_value_t = 20, value_name = "N", value_parser = at_least_one)]
+    #[arg(long, default_value_t = 20, value_name = "N", requires = "data", value_parser = at_least_one)]
     pub questions: usize,
     /// Documents, for ask
     #[arg(long, value_name = "PATH")]
@@ -284,10 +286,10 @@ pub struct Speed {
     /// An OpenAI-compatible server with the same model on the same cores, measured on the same work in turns
     #[arg(long, value_name = "URL")]
     pub against: Option<String>,
-    /// A server with the same embedding model, for embed
+    /// An OpenAI-compatible server with the same embedding model on the same cores, for embed
     #[arg(long, value_name = "URL")]
     pub embed_against: Option<String>,
-    /// Process id of that server, to report its memory too
+    /// Process id of the server of --against or --embed-against, to report its memory too
     #[arg(long, value_name = "PID")]
     pub against_process: Option<u32>,
     /// Repetitions of each measurement; the median is reported
@@ -312,15 +314,17 @@ pub struct ServeBench {
     /// Concurrent clients [default: 1,8,32; with --load one number, 64]
     #[arg(long, value_name = "N,...", value_delimiter = ',', value_parser = at_least_one)]
     pub clients: Vec<usize>,
-    /// How answers are drawn: agents (temperature 0.3), chat (temperature 0.8, top_p 0.95), penalties (as chat,
-    /// with penalties), greedy; a load test is greedy
-    #[arg(long, value_name = "WAY,...", value_delimiter = ',', default_values_t = Decoding::DEFAULT)]
+    /// How answers are sampled: agents (temperature 0.3), chat (temperature 0.8, top_p 0.95), penalties (as chat,
+    /// with penalties), greedy; --load and --soak sample in one way
+    #[arg(long, value_name = "WAY,...", value_delimiter = ',', default_values_t = Decoding::DEFAULT,
+        conflicts_with_all = ["load", "soak"])]
     pub decoding: Vec<Decoding>,
     /// Seconds for which clients send requests [default: 20; with --load 120, with --soak 1800]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub seconds: Option<u64>,
-    /// Repetitions of each measurement; the median is reported
-    #[arg(long, default_value_t = 3, value_name = "N", value_parser = at_least_one)]
+    /// Repetitions of each measurement; the median is reported. --load and --soak run once
+    #[arg(long, default_value_t = 3, value_name = "N", value_parser = at_least_one,
+        conflicts_with_all = ["load", "soak"])]
     pub repetitions: usize,
     /// Load test with many concurrent streams: no error, no lost token, no growing memory
     #[arg(long)]
@@ -330,15 +334,15 @@ pub struct ServeBench {
     #[arg(long, conflicts_with_all = ["load", "against", "clients", "url"])]
     pub soak: bool,
     /// Language model of the server that is started
-    #[arg(long, default_value = DEFAULT_MODEL, value_name = "NAME|PATH")]
+    #[arg(long, default_value = DEFAULT_MODEL, value_name = "NAME|PATH", conflicts_with = "url")]
     pub model: String,
     /// Its embedding model
-    #[arg(long, default_value = DEFAULT_EMBEDDER, value_name = "NAME|PATH")]
+    #[arg(long, default_value = DEFAULT_EMBEDDER, value_name = "NAME|PATH", conflicts_with = "url")]
     pub embedder: String,
-    /// Print JSON instead of a table
+    /// Print JSON instead of a table: one object with --load or --soak, else an object a line
     #[arg(long)]
     pub json: bool,
-    /// Keep manifest, raw results and summary in FOLDER/serve-MODEL, FOLDER/load-MODEL or FOLDER/soak-MODEL
+    /// Keep manifest, raw results and report in FOLDER/serve-MODEL, FOLDER/load-MODEL or FOLDER/soak-MODEL
     #[arg(long, value_name = "FOLDER")]
     pub out: Option<PathBuf>,
 }

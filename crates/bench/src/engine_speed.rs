@@ -20,6 +20,8 @@ use crate::results::{folder_name, keep, show_lines, show_status};
 
 pub fn run(bench: &Speed, global: &GlobalFlags) -> Result<()> {
     let began = Beginning::now(command_line());
+    let suites = suites(bench);
+    check_flags_are_used(bench, &suites)?;
     [&bench.against, &bench.embed_against].into_iter().flatten().try_for_each(|url| check_allowed(url, global))?;
     if let Some(process) = bench.against_process.filter(|process| eval::memory_of(*process).is_none()) {
         return Err(refusal(
@@ -31,7 +33,6 @@ pub fn run(bench: &Speed, global: &GlobalFlags) -> Result<()> {
     let embedding_peer = bench.embed_against.as_deref().map(Peer::connect).transpose()?;
     let folder_name = folder_name("engine", &bench.models.model);
     let folder = bench.out.as_ref().map(|out| RunFolder::create(out, &folder_name)).transpose()?;
-    let suites = suites(bench);
     let ours = Ours::start(&bench.models, suites.iter().any(|suite| suite.embeds()), global)?;
     let plan = Plan {
         suites: &suites,
@@ -87,6 +88,25 @@ fn suites(bench: &Speed) -> Vec<SpeedSuite> {
     if bench.suite.is_empty() { SpeedSuite::ALL.into_iter().filter(possible).collect() } else { bench.suite.clone() }
 }
 
+/// Refuses flags that no workload of the run uses.
+fn check_flags_are_used(bench: &Speed, suites: &[SpeedSuite]) -> Result<()> {
+    let of_suites = [
+        ("--data", bench.data.is_some(), SpeedSuite::GamTrace),
+        ("--docs", bench.docs.is_some(), SpeedSuite::Ask),
+        ("--embed-against", bench.embed_against.is_some(), SpeedSuite::Embed),
+    ];
+    let unused = of_suites.into_iter().find(|(_, given, suite)| *given && !suites.contains(suite));
+    if let Some((flag, _, suite)) = unused {
+        let hint = format!("add {suite} to --suite, or leave {flag} out");
+        return Err(refusal(format!("{flag} is for the workload {suite}, which is not in --suite"), hint));
+    }
+    if bench.against_process.is_some() && bench.against.is_none() && bench.embed_against.is_none() {
+        let hint = "name the server with --against or --embed-against";
+        return Err(refusal("--against-process is the process of another server, and none is named", hint));
+    }
+    Ok(())
+}
+
 /// Our engine, and what is needed to restart it.
 struct Ours<'a> {
     engine: Engine,
@@ -117,5 +137,47 @@ impl EngineUnderTest for Ours<'_> {
     fn fresh(&self) -> eval::Result<Box<dyn EngineUnderTest + '_>> {
         let fresh = Ours::start(self.models, self.with_embedder, self.global);
         Ok(Box::new(fresh.map_err(|error| eval::Error::Restart(error.into()))?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use launch::failure::hint_of;
+
+    use super::*;
+    use crate::args::{Args, Command};
+
+    #[test]
+    fn flags_of_workloads_that_are_not_measured_are_refused() {
+        let typed = |words: &str| {
+            let all = ["memlocal-bench", "engine"].into_iter().chain(words.split_whitespace());
+            Args::try_parse_from(all).map(|args| match args.command {
+                Command::Engine(bench) => bench,
+                other => panic!("{other:?}"),
+            })
+        };
+        let check = |words: &str| {
+            let bench = typed(words).unwrap();
+            check_flags_are_used(&bench, &suites(&bench))
+        };
+        for used in [
+            "",
+            "--data locomo.json --questions 3",
+            "--suite gam-trace,ask --data locomo.json --docs texts",
+            "--suite embed --embed-against http://127.0.0.1:1 --against-process 1",
+        ] {
+            assert!(check(used).is_ok(), "{used}");
+        }
+        for (unused, hint) in [
+            ("--suite decode --data locomo.json", "add gam-trace to --suite, or leave --data out"),
+            ("--suite decode --docs texts", "add ask to --suite, or leave --docs out"),
+            ("--suite decode --embed-against http://127.0.0.1:1", "add embed to --suite, or leave --embed-against out"),
+            ("--against-process 1", "name the server with --against or --embed-against"),
+        ] {
+            let error = check(unused).unwrap_err();
+            assert_eq!(hint_of(&error).as_deref(), Some(hint), "{unused}: {error}");
+        }
+        assert!(typed("--questions 3").is_err(), "without --data no question is asked");
     }
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Result, ensure};
-use eval::qa::{self, Plan, Preset, Progress, QaFolder, QaManifest, QaSuite, RulerPlan};
+use eval::qa::{self, Item, Plan, Preset, Progress, QaFolder, QaManifest, QaSuite, RulerPlan};
 use eval::score::Scorer;
 use eval::{Beginning, FileDigest, Manifest, ModelDigest};
 use launch::eprintln;
@@ -182,7 +182,25 @@ fn plan(bench: &Qa) -> Result<Plan> {
     };
     let known = plan.methods()?;
     ensure!(!known.is_empty(), "--method names no method");
+    check_flags_are_used(bench, &plan)?;
     Ok(plan)
+}
+
+/// Refuses flags of methods that are not among those of the plan.
+fn check_flags_are_used(bench: &Qa, plan: &Plan) -> Result<()> {
+    let of_methods = [
+        ("--layers", !bench.layers.is_empty(), "comorag"),
+        ("--memcot-store", bench.memcot_store.is_some(), "memcot"),
+        ("--window", bench.window.is_some(), "memcot"),
+    ];
+    let is_unused = |method: &str| plan.methods.iter().all(|of_plan| of_plan != method);
+    match of_methods.into_iter().find(|(_, given, method)| *given && is_unused(method)) {
+        Some((flag, _, method)) => {
+            let hint = format!("add {method} to --method, or leave {flag} out");
+            Err(refusal(format!("{flag} is for {method}, which is not among the methods of the run"), hint))
+        }
+        None => Ok(()),
+    }
 }
 
 /// Every model of the run, once. Of an endpoint's model only the name is known.
@@ -224,9 +242,10 @@ pub fn replay(run: &Path) -> Result<ExitCode> {
         }
     };
     let again = wait_for(qa::replay(run, &manifest.plan, &mut report))?;
-    let same = before.iter().filter(|item| again.contains(item)).count();
+    let is_same = |item: &&Item| again.iter().any(|again| item.is_replayed_by(again));
+    let same = before.iter().filter(is_same).count();
     print_line(format_args!("{same} of {} answers are the same", before.len()))?;
-    for item in before.iter().filter(|item| !again.contains(item)) {
+    for item in before.iter().filter(|item| !is_same(item)) {
         print_line(format_args!(
             "{} by {}, {}, question {}: another answer",
             item.model, item.method, item.case, item.question.id
@@ -266,6 +285,12 @@ mod tests {
         assert!(plan("--suite locomo"));
         for words in ["--length 4096", "--tasks vt", "--samples 5"] {
             assert!(!plan(&format!("--suite locomo {words}")), "{words}");
+        }
+        for (method, words) in
+            [("comorag", "--layers veridical"), ("memcot", "--memcot-store hybrid"), ("memcot", "--window 2")]
+        {
+            assert!(plan(&format!("--suite locomo --method rag,{method} {words}")), "{words}");
+            assert!(!plan(&format!("--suite locomo --method rag {words}")), "{words}");
         }
         assert!(typed("--suite ruler --tasks vt,cwe").is_ok() && typed("--suite ruler --tasks vt,cwx").is_err());
     }

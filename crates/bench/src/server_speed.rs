@@ -165,3 +165,32 @@ impl Drop for Serving {
         let _ = self.child.wait();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use crate::args::Args;
+
+    #[test]
+    fn flags_that_would_have_no_effect_are_refused() {
+        let is_taken = |words: &str| {
+            let all = ["memlocal-bench", "serve"].into_iter().chain(words.split_whitespace());
+            Args::try_parse_from(all).is_ok()
+        };
+        let of_url = "--url http://127.0.0.1:1 --decoding greedy";
+        for used in ["", "--load", "--soak", of_url, "--model a --embedder b --load"] {
+            assert!(is_taken(used), "{used}");
+        }
+        for unused in [
+            "--load --decoding greedy",
+            "--load --repetitions 2",
+            "--soak --decoding greedy",
+            "--soak --repetitions 2",
+            "--url http://127.0.0.1:1 --model a",
+            "--url http://127.0.0.1:1 --embedder a",
+        ] {
+            assert!(!is_taken(unused), "{unused}");
+        }
+    }
+}

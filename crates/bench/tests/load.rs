@@ -50,7 +50,7 @@ fn the_model_of_a_running_server_is_known_by_its_name_only() {
     let Some(home) = home("running") else { return };
     let server = Serving::start(&home, &[]);
     let url = format!("http://{}", server.address);
-    let asked = ["serve", "--url", &url, "--model", "none", "--clients", "1", "--decoding", "greedy"];
+    let asked = ["serve", "--url", &url, "--clients", "1", "--decoding", "greedy"];
     home.get(&[&asked[..], &["--seconds", "1", "--repetitions", "1", "--out", "runs"]].concat());
     let run = std::fs::read_dir(home.path("runs")).unwrap().next().unwrap().unwrap().path();
     let manifest: Value = serde_json::from_slice(&std::fs::read(run.join("manifest.json")).unwrap()).unwrap();

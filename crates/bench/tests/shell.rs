@@ -25,3 +25,16 @@ fn settings_of_memlocal_do_not_disturb() {
     fs::write(home.data().join("config.toml"), "thread = 1\n").unwrap();
     assert!(home.run(&["rescore", "none"]).err.contains("line 1: there is no setting `thread`"));
 }
+
+#[test]
+fn a_typed_flag_overrides_a_wrong_variable() {
+    let home = Home::bare("bench-variables").running("memlocal-bench");
+    let run = |words: &[&str]| home.said(home.command(words).env("MEMLOCAL_GPU", "first").output().unwrap());
+    let named = run(&["rescore", "none"]);
+    assert!(named.code == 2 && named.err.ends_with("environment variable MEMLOCAL_GPU\n"), "{named:?}");
+    for words in [&["rescore", "none", "--gpu", "none"][..], &["--gpu=none", "rescore", "none"]] {
+        let overridden = run(words);
+        let says = "error: cannot read none/manifest.json\n";
+        assert!(overridden.code == 1 && overridden.err.starts_with(says), "{words:?}: {overridden:?}");
+    }
+}

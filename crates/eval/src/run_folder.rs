@@ -145,16 +145,25 @@ pub(crate) fn create_empty(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Replaces a file at once or not at all, by what `write` writes.
+/// Replaces a file at once or not at all, by what `write` writes. After an error nothing is left beside it.
 ///
 /// # Errors
 /// [`Error::Write`], and those of `write`.
 pub(crate) fn replace<T>(path: &Path, write: impl FnOnce(&mut BufWriter<File>) -> Result<T>) -> Result<T> {
     let beside = unfinished(path);
-    let mut file = BufWriter::new(File::create(&beside).map_err(Error::writing(path))?);
+    let replaced = write_beside(&beside, path, write);
+    if replaced.is_err() {
+        // The error of writing is returned. What cannot be removed is overwritten by the next call.
+        let _ = fs::remove_file(&beside);
+    }
+    replaced
+}
+
+fn write_beside<T>(beside: &Path, path: &Path, write: impl FnOnce(&mut BufWriter<File>) -> Result<T>) -> Result<T> {
+    let mut file = BufWriter::new(File::create(beside).map_err(Error::writing(path))?);
     let written = write(&mut file)?;
     let synced = file.into_inner().map_err(IntoInnerError::into_error).and_then(|file| file.sync_all());
-    synced.and_then(|()| fs::rename(&beside, path)).map_err(Error::writing(path))?;
+    synced.and_then(|()| fs::rename(beside, path)).map_err(Error::writing(path))?;
     Ok(written)
 }
 
@@ -271,6 +280,12 @@ mod tests {
         let read = |path| fs::read_to_string(path).unwrap();
         assert_eq!((read(&before), read(&path)), ("1\n".to_owned(), "2\n".to_owned()));
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+        let failed = replace(&path, |file| {
+            file.write_all(b"3\n").map_err(Error::writing(&path))?;
+            Err::<(), Error>(Error::Panicked)
+        });
+        assert!(matches!(failed, Err(Error::Panicked)));
+        assert_eq!((read(&path), fs::read_dir(folder.path()).unwrap().count()), ("2\n".to_owned(), 2));
     }
 
     #[test]

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use calls::Usage;
-use memory::Citation;
 use serde::{Deserialize, Serialize};
 
 use super::case::Question;
+use super::cited::Cited;
 use super::outcome::{Grounding, Outcome, outcome};
 use super::suite::QaSuite;
 use super::tape::Scope;
@@ -72,7 +72,7 @@ pub struct Item {
     pub answer: String,
     /// The citations of the answer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub citations: Vec<Citation>,
+    pub citations: Vec<Cited>,
     /// Why there is no answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed: Option<String>,
@@ -142,6 +142,18 @@ impl Item {
             (scorer.to_string(), mark)
         };
         self.scores = applies.map(mark).collect();
+    }
+
+    /// Whether a replay has the same result. Results of earlier versions have no places of citations.
+    pub fn is_replayed_by(&self, again: &Item) -> bool {
+        if self.citations.iter().any(|cited| cited.page_number.is_some()) {
+            return self == again;
+        }
+        let without_places = |item: &Item| {
+            let citations = item.citations.iter().cloned().map(Cited::without_place).collect();
+            Item { citations, ..item.clone() }
+        };
+        without_places(self) == without_places(again)
     }
 
     /// The evidence as input of ranking scorers.

@@ -11,11 +11,13 @@
 //! * Methods are names here. Every method of `memory` can be measured.
 
 mod case;
+mod cited;
 mod compare;
 mod folder;
 mod item;
 pub(crate) mod lines;
 mod load;
+mod margin;
 mod outcome;
 mod page;
 mod papers;
@@ -40,6 +42,7 @@ pub(crate) mod taped;
 mod watch;
 
 pub use case::{Case, Cases, Evidence, Question};
+pub use cited::Cited;
 pub use compare::{Comparison, compare};
 pub use folder::{QaFolder, QaManifest, ScorerDigest, items, manifest, measured};
 pub use item::{Column, Item, Line, Measured, Prepared};

@@ -2,10 +2,9 @@
 
 use std::fmt;
 
-use memory::Citation;
-
 use super::folder::ScorerDigest;
 use super::load::follow_ups::WAYS;
+use super::margin::FEWEST;
 use super::papers::Table;
 use super::report::{ALL, DEPTHS, NDCG_DEPTH, RECALL_ALL, RECALL_ANY, RECALL_OF_ALL, Report, SESSION};
 use super::rows::{Answered, Cost, OutcomeRow, Row, StepRow};
@@ -15,6 +14,12 @@ impl fmt::Display for Report {
     /// Writes it as Markdown.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "# Questions: {}\n\n{} questions. Scores in percent.", self.suite, self.questions)?;
+        if self.rows.iter().any(|row| !row.margins.is_empty()) {
+            writeln!(f, "± is half the width of the 95 % confidence interval of a mean: 1.96 standard errors")?;
+            writeln!(f, "(normal approximation; questions count as independent). Means over fewer than {FEWEST}")?;
+            writeln!(f, "questions, or of equal scores, have none. A difference may be significant although")?;
+            writeln!(f, "intervals overlap, since the questions are the same: see `memlocal-bench compare`.")?;
+        }
         self.write_scores(f)?;
         self.write_follow_ups(f)?;
         self.write_outcomes(f)?;
@@ -51,9 +56,10 @@ impl Report {
         write!(f, "\n| model | method | group | questions | failed |")?;
         names.iter().try_for_each(|name| write!(f, " {name} |"))?;
         writeln!(f, "\n|---|---|---|---:|---:|{}", "---:|".repeat(names.len()))?;
-        for Row { model, method, group, questions, failed, scores, .. } in &self.rows {
+        for Row { model, method, group, questions, failed, scores, margins, .. } in &self.rows {
             write!(f, "| {model} | {method} | {group} | {questions} | {failed} |")?;
-            names.iter().try_for_each(|name| write!(f, " {} |", percent(scores.get(*name).copied())))?;
+            let score = |name: &str| with_margin(scores.get(name).copied(), margins.get(name).copied());
+            names.iter().try_for_each(|name| write!(f, " {} |", score(name)))?;
             writeln!(f)?;
         }
         Ok(())
@@ -69,7 +75,8 @@ impl Report {
         for column in self.columns() {
             for ScorerDigest { name, .. } in &self.scorers {
                 write!(f, "| {} | {} | {name} |", column.0, column.1)?;
-                WAYS.iter().try_for_each(|way| write!(f, " {} |", percent(self.number(&column, way, name))))?;
+                let score = |way: &str| with_margin(self.number(&column, way, name), self.margin(&column, way, name));
+                WAYS.iter().try_for_each(|way| write!(f, " {} |", score(way)))?;
                 writeln!(f)?;
             }
         }
@@ -218,8 +225,8 @@ impl Report {
             }
             let text = failed.as_ref().map_or_else(|| one_line(answer), |reason| format!("failed: {reason}"));
             writeln!(f, "- {model}, {method}: {text}")?;
-            for Citation { path, page, start, end, quote } in citations {
-                writeln!(f, "  - {path}, page {page}, characters {start} to {end}: {}", one_line(quote))?;
+            for cited in citations {
+                writeln!(f, "  - {}: {}", one_line(&cited.to_string()), one_line(&cited.citation.quote))?;
             }
         }
         Ok(())
@@ -239,7 +246,8 @@ impl Report {
             write!(f, "| here | {} | {} |", column.0, column.1)?;
             for name in columns {
                 let (scorer, group) = name.split_once(" | ").unwrap_or((name, ALL));
-                write!(f, " {} |", percent(self.number(&column, group, scorer)))?;
+                let (score, margin) = (self.number(&column, group, scorer), self.margin(&column, group, scorer));
+                write!(f, " {} |", with_margin(score, margin))?;
             }
             writeln!(f, " {} questions; {} |", self.questions, self.setup)?;
         }
@@ -254,6 +262,12 @@ impl Report {
 
 fn percent(value: Option<f64>) -> String {
     value.map_or_else(|| "-".to_owned(), |value| format!("{:.2}", value * 100.0))
+}
+
+/// A mean, and half the width of its confidence interval if it has one.
+fn with_margin(mean: Option<f64>, margin: Option<f64>) -> String {
+    let margin = margin.map_or_else(String::new, |margin| format!(" ± {:.2}", margin * 100.0));
+    percent(mean) + &margin
 }
 
 fn gigabytes(bytes: u64) -> String {

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
+use super::cited::Cited;
 use super::folder::{LEFT_OUT, MANIFEST, RESULTS, manifest};
 use super::item::{Item, Line};
 use super::lines;
@@ -14,8 +15,8 @@ use crate::run_folder::{create_empty, put};
 use crate::{Error, FileDigest, Result};
 
 /// Writes the run in `folder` to `to`, a new folder: manifest, report, plots, and results without questions, gold answers and
-/// quotes. The models' answers are kept, with their spans. Of transcript and tape, which contain every prompt, only the
-/// digests are kept.
+/// quotes. The models' answers are kept, with their spans and numbers of pages. Of transcript and tape, which contain every
+/// prompt, only the digests are kept.
 ///
 /// # Errors
 /// [`Error::Occupied`] if `to` is not empty, and those of reading and writing.
@@ -47,12 +48,12 @@ pub fn publish(folder: &Path, to: &Path) -> Result<()> {
 
 fn without_texts(line: Line) -> Line {
     let Line::Answered(item) = line else { return line };
-    let Item { mut question, mut citations, .. } = *item.clone();
+    let Item { mut question, citations, .. } = *item.clone();
     question.text.clear();
     question.golds.clear();
     question.history.clear();
     question.options.clear();
-    citations.iter_mut().for_each(|citation| citation.quote.clear());
+    let citations = citations.into_iter().map(Cited::without_texts).collect();
     Line::Answered(Box::new(Item { question, citations, ..*item }))
 }
 

@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::folder::{QaManifest, ScorerDigest};
 use super::item::{Column, Item, Measured, Prepared};
+use super::margin::margin;
 use super::outcome::{Grounding, Outcome};
 use super::papers::Table;
 use super::plan::Plan;
@@ -98,8 +99,17 @@ impl Report {
         if name == "compaction" {
             return self.costs.iter().find(|cost| is(&cost.model, &cost.method))?.compaction;
         }
-        let row = self.rows.iter().find(|row| is(&row.model, &row.method) && row.group == group)?;
+        let row = self.row(column, group)?;
         row.scores.get(name).or_else(|| row.evidence.get(name)).copied()
+    }
+
+    /// Half the width of the 95 % confidence interval of a scorer's mean, from 0 to 1, if there is one.
+    pub fn margin(&self, column: &Column, group: &str, scorer: &str) -> Option<f64> {
+        self.row(column, group)?.margins.get(scorer).copied()
+    }
+
+    fn row(&self, column: &Column, group: &str) -> Option<&Row> {
+        self.rows.iter().find(|row| (&row.model, &row.method) == (&column.0, &column.1) && row.group == group)
     }
 
     /// The models and methods of the run.
@@ -115,10 +125,16 @@ fn rows(column: &Column, items: &[&Item], scorers: &[Scorer]) -> Vec<Row> {
     for group in [ALL].into_iter().chain(groups) {
         let in_group = |item: &&&Item| group == ALL || item.question.groups.iter().any(|of| of == group);
         let items: Vec<&Item> = items.iter().filter(in_group).copied().collect();
-        let score = |scorer: &Scorer| {
+        let scored = scorers.iter().map(|scorer| {
             let name = scorer.to_string();
             let values = items.iter().filter_map(|item| item.scores.get(&name)).map(|mark| mark.value);
-            Some((name.clone(), mean(values)?))
+            let values: Vec<f64> = values.collect();
+            (name, values)
+        });
+        let scored: Vec<(String, Vec<f64>)> = scored.collect();
+        let by_scorer = |number: &dyn Fn(&[f64]) -> Option<f64>| {
+            let named = scored.iter().filter_map(|(name, values)| Some((name.clone(), number(values)?)));
+            named.collect::<BTreeMap<String, f64>>()
         };
         rows.push(Row {
             model: column.0.clone(),
@@ -126,7 +142,8 @@ fn rows(column: &Column, items: &[&Item], scorers: &[Scorer]) -> Vec<Row> {
             group: group.to_owned(),
             questions: items.len(),
             failed: items.iter().filter(|item| item.failed.is_some()).count(),
-            scores: scorers.iter().filter_map(score).collect(),
+            scores: by_scorer(&|values: &[f64]| mean(values.iter().copied())),
+            margins: by_scorer(&margin),
             evidence: evidence(&items),
         });
     }

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use calls::Usage;
-use memory::Citation;
 use memory::grounding::ReliabilityBin;
 use serde::Serialize;
 
+use super::cited::Cited;
 use crate::Endings;
 
 /// The numbers of one model and method for one group of questions.
@@ -20,6 +20,10 @@ pub struct Row {
     pub failed: usize,
     /// Means by scorer over the questions to which it applies, from 0 to 1.
     pub scores: BTreeMap<String, f64>,
+    /// Half the width of the 95 % confidence interval of these means, by the normal approximation; none for fewer than 20
+    /// questions or equal scores.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub margins: BTreeMap<String, f64>,
     /// `recall@5`, `ndcg@10`, ...: means over the questions with evidence; `session_recall@5`, ...: the same by session.
     pub evidence: BTreeMap<String, f64>,
 }
@@ -101,6 +105,6 @@ pub struct Answered {
     pub model: String,
     pub method: String,
     pub answer: String,
-    pub citations: Vec<Citation>,
+    pub citations: Vec<Cited>,
     pub failed: Option<String>,
 }

@@ -10,6 +10,7 @@ use memory::{Answer, Event, MemoryError, Method, Session, Settings, Trace};
 use store::{Corpora, Corpus, Writer};
 
 use super::case::{Case, Cases, Question};
+use super::cited::Cited;
 use super::folder::QaFolder;
 use super::item::{Column, Item, Line, Measured, Prepared};
 use super::outcome::Grounding;
@@ -290,6 +291,8 @@ impl Asking<'_> {
             Ok(answer) => (answer.answer, answer.citations, None),
             Err(reason) => (String::new(), Vec::new(), Some(reason)),
         };
+        let cited = citations.into_iter().map(|citation| Cited::of(citation, case, &corpus));
+        let citations = cited.collect::<Result<Vec<Cited>>>()?;
         let (first, endings) = (taped.answer_prompt_tokens(), taped.endings());
         let events = trace.events();
         let brought = brought(case, &corpus, &events)?;

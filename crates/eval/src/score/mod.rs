@@ -26,6 +26,6 @@ pub use porter::stem;
 pub use ranking::{Found, ndcg_at, recall_at};
 pub use ruler::{ruler_all, ruler_gam, ruler_part};
 pub use scorer::{Mark, Scorer};
-pub use squad::{em_squad, f1_squad};
+pub use squad::{em_squad, f1_hotpotqa, f1_squad};
 pub use words::locomo_words;
 pub(crate) use words::{contains_answer, squad_words};

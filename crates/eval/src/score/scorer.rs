@@ -4,7 +4,8 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::{
-    Judge, bleu1, cascade, em_squad, f1_gam, f1_locomo, f1_squad, mc_letter, ruler_all, ruler_gam, ruler_part, says_yes,
+    Judge, bleu1, cascade, em_squad, f1_gam, f1_hotpotqa, f1_locomo, f1_squad, mc_letter, ruler_all, ruler_gam,
+    ruler_part, says_yes,
 };
 use crate::names;
 use crate::qa::Question;
@@ -15,6 +16,7 @@ pub enum Scorer {
     F1Locomo,
     F1Gam,
     F1Squad,
+    F1HotpotQa,
     EmSquad,
     Bleu1,
     RulerGam,
@@ -35,10 +37,11 @@ pub struct Mark {
 }
 
 impl Scorer {
-    const NAMES: [(Scorer, &'static str); 12] = [
+    const NAMES: [(Scorer, &'static str); 13] = [
         (Scorer::F1Locomo, "f1:locomo"),
         (Scorer::F1Gam, "f1:gam"),
         (Scorer::F1Squad, "f1:squad"),
+        (Scorer::F1HotpotQa, "f1:hotpotqa"),
         (Scorer::EmSquad, "em:squad"),
         (Scorer::Bleu1, "bleu1"),
         (Scorer::RulerGam, "ruler:gam"),
@@ -93,6 +96,7 @@ impl Scorer {
             Scorer::F1Locomo => mark(f1_locomo(answer, gold, question.category_number())),
             Scorer::F1Gam => mark(f1_gam(answer, golds)),
             Scorer::F1Squad => mark(f1_squad(answer, golds)),
+            Scorer::F1HotpotQa => mark(f1_hotpotqa(answer, golds)),
             Scorer::EmSquad => mark(em_squad(answer, golds)),
             Scorer::Bleu1 => mark(bleu1(answer, golds)),
             Scorer::RulerGam => mark(ruler_gam(answer, golds)),

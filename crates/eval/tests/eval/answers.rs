@@ -5,8 +5,8 @@ use std::fs;
 
 use eval::qa::{QaSuite, Question};
 use eval::score::{
-    Judge, Rung, Scorer, bleu1, cascade, compaction, em_squad, f1_gam, f1_locomo, f1_squad, letter, locomo_words,
-    ruler_all, ruler_gam, ruler_part, says_yes, stem,
+    Judge, Rung, Scorer, bleu1, cascade, compaction, em_squad, f1_gam, f1_hotpotqa, f1_locomo, f1_squad, letter,
+    locomo_words, ruler_all, ruler_gam, ruler_part, says_yes, stem,
 };
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
@@ -149,6 +149,22 @@ fn squad_takes_the_best_gold_answer() {
     assert_eq!(em_squad("The Denver", &golds), 0.0);
     assert_eq!(f1_squad("The Denver", &golds), 2.0 / 3.0);
     assert_eq!(f1_squad("", &golds), 0.0);
+}
+
+#[test]
+fn hotpotqa_compares_yes_and_no_as_whole_answers() {
+    let different = [("no, he was not", "no"), ("Yes", "no"), ("yes", "yes, he was"), ("noanswer", "the no")];
+    for (prediction, gold) in different {
+        assert_eq!(f1_hotpotqa(prediction, &one(gold)), 0.0, "{prediction}, {gold}");
+    }
+    assert!(f1_squad("no, he was not", &one("no")) > 0.0);
+    assert_eq!(f1_hotpotqa("No.", &one("no")), 1.0);
+    assert_eq!(f1_hotpotqa("no", &["yes", "no"].map(str::to_owned)), 1.0);
+    assert_eq!(f1_hotpotqa("The Denver", &one("Denver Broncos")), f1_squad("The Denver", &one("Denver Broncos")));
+    let scorer: Scorer = "f1:hotpotqa".parse().unwrap();
+    let question = Question { golds: one("no"), ..Question::default() };
+    let mark = scorer.score(&question, "no, he was not", None);
+    assert_eq!((mark.value, scorer.to_string().as_str()), (0.0, "f1:hotpotqa"));
 }
 
 #[test]

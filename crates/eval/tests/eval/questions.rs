@@ -461,6 +461,17 @@ fn a_run_can_be_scored_again_and_replayed_without_its_model() {
     let again = block_on(replay(path, &plan, &mut |_| ())).unwrap();
     assert_eq!(again, folder.items().unwrap().1);
 
+    // Results of earlier versions have no places of citations.
+    let citing = again.iter().find(|item| !item.citations.is_empty()).unwrap();
+    let mut earlier = citing.clone();
+    for cited in &mut earlier.citations {
+        (cited.title, cited.page_number, cited.section) = (None, None, None);
+    }
+    assert!(earlier != *citing && earlier.is_replayed_by(citing) && citing.is_replayed_by(citing));
+    assert!(!citing.is_replayed_by(&earlier));
+    earlier.answer.push('s');
+    assert!(!earlier.is_replayed_by(citing));
+
     let transcript = fs::read_to_string(path.join("transcript.jsonl")).unwrap();
     fs::write(path.join("transcript.jsonl"), transcript.replace("the beach", "the moon")).unwrap();
     // No judge has scored the other answer.
@@ -493,7 +504,20 @@ fn what_is_published_of_a_run_has_no_word_of_its_data() {
     assert!(
         before.iter().zip(&after).all(|(before, after)| after.scores == before.scores && after.usage == before.usage)
     );
-    assert!(before.iter().any(|item| item.citations.iter().any(|citation| citation.quote.contains("sand"))));
+    let same = compare(folder.path(), &shown).unwrap();
+    assert!(same.iter().all(|pair| pair.questions == 4 && pair.mean_a == pair.mean_b && pair.low == 0.0), "{same:?}");
+    assert_eq!(same.len(), 6, "two columns by three scorers");
+
+    let citations = || before.iter().flat_map(|item| &item.citations);
+    let cited = citations().find(|cited| cited.citation.quote.contains("sand")).unwrap();
+    assert!(citations().all(|cited| cited.page_number.is_some()));
+    let report = fs::read_to_string(folder.path().join("report.md")).unwrap();
+    assert!(report.contains(&format!("\n  - {cited}: ")) && report.contains(", page 1, "), "{report}");
+    for cited in after.iter().flat_map(|item| &item.citations) {
+        let (title, section) = (&cited.title, &cited.section);
+        assert!(cited.citation.quote.is_empty() && title.is_none() && section.is_none(), "{cited}");
+        assert!(cited.page_number.is_some(), "the number of a page is no text");
+    }
     let names: BTreeSet<String> =
         fs::read_dir(&shown).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     let want = ["left-out.json", "manifest.json", "plots", "report.json", "report.md", "results.jsonl"];
@@ -548,6 +572,40 @@ fn columns_are_compared_by_the_questions_that_both_were_asked() {
     assert!(results.contains(&score("0.0")), "{results}");
     fs::write(&path, results.replace(&score("0.0"), &score("1.0"))).unwrap();
     assert_eq!(compare(folder.path(), other.path()).unwrap(), between);
+}
+
+#[test]
+fn a_mean_over_enough_questions_has_an_interval() {
+    let qa = |number: usize| {
+        let (question, answer) = match number % 2 {
+            0 => (format!("Where did Ann go on trip {number}?"), "the beach"),
+            _ => (format!("What did Bo buy on trip {number}?"), "a blue car"),
+        };
+        json!({ "question": question, "answer": answer, "evidence": ["D1:1"], "category": 4 })
+    };
+    let turn = json!({ "speaker": "Ann", "dia_id": "D1:1", "text": "I went to the beach and there was sand." });
+    let conversation =
+        json!({ "speaker_a": "Ann", "speaker_b": "Bo", "session_1_date_time": "1 May 2023", "session_1": [turn] });
+    let report = |name: &str, questions: usize| {
+        let qa: Vec<Value> = (0..questions).map(qa).collect();
+        let talks = json!([{ "sample_id": "c1", "conversation": conversation, "qa": qa }]).to_string();
+        let files = Files::new(&[("locomo.json", &talks)]);
+        let plan = plan("locomo", files.path("locomo.json"), &["direct"]);
+        let folder = QaFolder::create(&files.path(name), &plan).unwrap();
+        run(&folder, &plan, &Rule::new(beach, usize::MAX)).unwrap()
+    };
+    let column = ("rules".to_owned(), "direct".to_owned());
+    // 12 of 24 answers are right, so the variance is 0.25 * 24 / 23. The judge takes all of them.
+    let enough = report("enough", 24);
+    let margin = enough.margin(&column, "all", "f1:gam").unwrap();
+    assert!((margin - 1.96 * (0.25_f64 / 23.0).sqrt()).abs() < 1e-12, "{margin}");
+    let page = enough.to_string();
+    let row = "| rules | direct | all | 24 | 0 | 50.00 ± 20.43 | 50.00 ± 20.43 | 100.00 |";
+    assert!(page.contains(row) && page.contains("1.96 standard errors"), "{page}");
+    let few = report("few", 18);
+    assert_eq!(few.margin(&column, "all", "f1:gam"), None);
+    let (page, row) = (few.to_string(), "| rules | direct | all | 18 | 0 | 50.00 | 50.00 | 100.00 |");
+    assert!(page.contains(row) && !page.contains('±'), "{page}");
 }
 
 #[test]
