@@ -9,6 +9,7 @@ mod gguf;
 mod low_rank;
 mod peft;
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use crate::error::Result;
@@ -52,8 +53,8 @@ impl Adapter {
     pub fn write_reader_of(name: &str, folder: &Path) -> std::io::Result<bool> {
         let Some((_, config, weights)) = READERS.iter().find(|(known, ..)| *known == name) else { return Ok(false) };
         std::fs::create_dir_all(folder)?;
-        std::fs::write(folder.join(CONFIG), config)?;
-        std::fs::write(folder.join(WEIGHTS), weights)?;
+        files::replace(&folder.join(WEIGHTS), |file| file.write_all(weights))?;
+        files::replace(&folder.join(CONFIG), |file| file.write_all(config))?;
         Ok(true)
     }
 

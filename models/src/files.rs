@@ -1,7 +1,7 @@
 //! Files of checkpoints: on the disk, or in a bundle, where a path continues below the path of the bundle.
 
-use std::fs::File;
-use std::io::{self, Write};
+use std::fs::{self, File};
+use std::io::{self, BufWriter, IntoInnerError};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -25,7 +25,7 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>> {
             Some(entry) => Ok(bundle.read(entry)?),
             None => Err(ModelError::Io { path: path.to_owned(), source: io::ErrorKind::NotFound.into() }),
         },
-        None => std::fs::read(path).map_err(|source| ModelError::Io { path: path.to_owned(), source }),
+        None => fs::read(path).map_err(|source| ModelError::Io { path: path.to_owned(), source }),
     }
 }
 
@@ -39,7 +39,7 @@ pub(crate) fn in_folder(folder: &Path) -> io::Result<Vec<PathBuf>> {
         let names = bundle.below(&prefix).map(|entry| &entry.name[prefix.len()..]);
         return Ok(names.filter(|name| !name.contains('/')).map(|name| folder.join(name)).collect());
     }
-    let paths = std::fs::read_dir(folder)?.map(|entry| Ok(entry?.path()));
+    let paths = fs::read_dir(folder)?.map(|entry| Ok(entry?.path()));
     let paths = paths.collect::<io::Result<Vec<PathBuf>>>()?;
     Ok(paths.into_iter().filter(|path| path.is_file()).collect())
 }
@@ -57,17 +57,41 @@ pub(crate) fn stamp(path: &Path) -> Result<(u64, SystemTime)> {
     Ok(entry.map_or(stamp, |(_, entry)| (entry.bytes, stamp.1)))
 }
 
-/// Replaces a file at once or not at all, durably: its contents are written beside it first, and its name is synced after.
+/// Replaces a file at once or not at all, durably: `write` writes the contents to a file beside it, which is synced and
+/// renamed; then the name is synced. The permissions of a file that is replaced are kept. After an error of writing the file
+/// is as before, and nothing is left beside it.
 ///
 /// # Errors
-/// If the file cannot be written or synced.
-pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let beside = PathBuf::from(format!("{}.part", path.display()));
-    let mut file = File::create(&beside)?;
-    file.write_all(bytes)?;
-    file.sync_all()?;
-    std::fs::rename(&beside, path)?;
+/// If the file cannot be written or synced, and those of `write`.
+pub fn replace(path: &Path, write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> io::Result<()> {
+    let beside = path.with_added_extension("part");
+    let written = write_synced(&beside, path, write).and_then(|()| fs::rename(&beside, path));
+    if written.is_err() {
+        // The error of writing is returned. What cannot be removed is overwritten by the next call.
+        let _ = fs::remove_file(&beside);
+    }
+    written?;
     sync_name(path)
+}
+
+/// Writes and syncs a file that has the permissions of `replaced`, if that exists.
+fn write_synced(
+    path: &Path,
+    replaced: &Path,
+    write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
+) -> io::Result<()> {
+    let file = File::create(path)?;
+    // Before the contents, which may be private. The permissions of a device are not this file's.
+    if file.metadata()?.is_file() {
+        match fs::metadata(replaced) {
+            Ok(replaced) => file.set_permissions(replaced.permissions())?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let mut file = BufWriter::new(file);
+    write(&mut file)?;
+    file.into_inner().map_err(IntoInnerError::into_error)?.sync_all()
 }
 
 /// Makes the name of a file or a folder durable.
@@ -86,6 +110,8 @@ pub(crate) fn sync_name(path: &Path) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write as _;
+
     use super::*;
 
     #[test]
@@ -93,8 +119,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.json");
         for text in ["one", "two"] {
-            replace(&path, text.as_bytes()).unwrap();
-            assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+            replace(&path, |file| file.write_all(text.as_bytes())).unwrap();
+            assert_eq!(fs::read_to_string(&path).unwrap(), text);
         }
         assert_eq!(in_folder(folder.path()).unwrap(), [path]);
     }
@@ -106,7 +132,42 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.json");
         std::os::unix::fs::symlink("/dev/null", folder.path().join("a.json.part")).unwrap();
-        replace(&path, b"one").unwrap_err();
+        replace(&path, |file| file.write_all(b"one")).unwrap_err();
         assert!(!path.try_exists().unwrap());
+    }
+
+    #[test]
+    fn contents_that_are_written_in_part_replace_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.json");
+        replace(&path, |file| file.write_all(b"one")).unwrap();
+        let failed = replace(&path, |file| {
+            file.write_all(&vec![b'2'; 1 << 16])?;
+            Err(io::ErrorKind::StorageFull.into())
+        });
+        assert_eq!(failed.unwrap_err().kind(), io::ErrorKind::StorageFull);
+        assert_eq!(fs::read_to_string(&path).unwrap(), "one");
+        assert_eq!(in_folder(folder.path()).unwrap(), [path]);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_replaced_file_keeps_its_permissions() {
+        use std::os::unix::fs::PermissionsExt;
+
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.json");
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        replace(&path, |file| file.write_all(b"one")).unwrap();
+        for wanted in [0o600, 0o640] {
+            fs::set_permissions(&path, fs::Permissions::from_mode(wanted)).unwrap();
+            let beside = path.with_added_extension("part");
+            let before_contents = |file: &mut BufWriter<File>| {
+                assert_eq!(mode(&beside), wanted);
+                file.write_all(b"two")
+            };
+            replace(&path, before_contents).unwrap();
+            assert_eq!(mode(&path), wanted);
+        }
     }
 }

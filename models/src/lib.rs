@@ -43,6 +43,7 @@ mod source;
 mod spec;
 mod special_tokens;
 mod split;
+mod tensor_file;
 mod tokenizer;
 mod weights;
 
@@ -71,6 +72,7 @@ pub use shape::Shape;
 pub use source::{Labels, LoadOptions, Source, files_of};
 pub use spec::{Activation, DecoderSpec, EncoderSpec, Rope, Routing, Scaling, SlidingWindow, Spec, Yarn};
 pub use split::{DecoderPart, Part, SplitDecoder};
+pub use tensor_file::header as safetensors_header;
 pub use tokenizer::Tokenizer;
 pub use weights::{ComputedBy, Precision, Weights};
 

@@ -1,6 +1,7 @@
 //! The record of a run: a CSV file, and its loss as an SVG drawing.
 
-use std::fmt::Write;
+use std::fmt::Write as _;
+use std::io::Write as _;
 use std::path::Path;
 
 use crate::error::{Result, io};
@@ -51,7 +52,7 @@ fn row(line: &str) -> Option<Row> {
     })
 }
 
-/// Writes both files.
+/// Writes both files durably; each is replaced at once or not at all.
 ///
 /// # Errors
 /// If one cannot be written.
@@ -64,9 +65,8 @@ pub fn write(folder: &Path, rows: &[Row]) -> Result<()> {
         let _ = writeln!(csv, "{step},{loss:.5},{rate:.3e},{norm:.4},{tokens},{seconds:.1},{held_out},{rewarded}");
     }
     for (name, text) in [(CSV, csv), (SVG, drawing(rows))] {
-        let (path, beside) = (folder.join(name), folder.join(format!("{name}.part")));
-        std::fs::write(&beside, text).map_err(io(&beside))?;
-        std::fs::rename(&beside, &path).map_err(io(&path))?;
+        let path = folder.join(name);
+        models::replace_file(&path, |file| file.write_all(text.as_bytes())).map_err(io(&path))?;
     }
     Ok(())
 }

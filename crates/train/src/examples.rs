@@ -180,12 +180,13 @@ impl Reader<'_> {
     pub fn example(&self, line: &Line) -> std::result::Result<Example, String> {
         let encode = |text: &str| self.tokenizer.encode_prompt(text, &[]).map_err(|error| error.to_string());
         let plain = |text: &str| self.tokenizer.encode(text).map_err(|error| error.to_string());
-        let (mut tokens, mut answer) = match line {
+        let end_of = |behind: &str| self.end_of(behind).map_err(|error| error.to_string());
+        let (mut tokens, mut answer, end) = match line {
             Line::Text { prompt, completion } => {
                 // As the engine reads a prompt without a chat.
                 let whole = 0..prompt.len();
                 let prompt = self.tokenizer.encode_prompt(prompt, std::slice::from_ref(&whole));
-                (prompt.map_err(|error| error.to_string())?, plain(completion)?)
+                (prompt.map_err(|error| error.to_string())?, plain(completion)?, end_of("")?)
             }
             Line::Chat { messages } => {
                 let Some((last, before)) = messages.split_last().filter(|(last, _)| last.role == "assistant") else {
@@ -209,13 +210,13 @@ impl Reader<'_> {
                 if !whole.starts_with(&prompt) || !whole[prompt.len()..].starts_with(answer) {
                     return Err("the chat template does not continue the prompt with the answer".into());
                 }
-                (encode(&prompt)?, plain(answer)?)
+                (encode(&prompt)?, plain(answer)?, end_of(&whole[prompt.len() + answer.len()..])?)
             }
         };
         if answer.is_empty() {
             return Err("the answer is empty".into());
         }
-        answer.push(self.turn_end().map_err(|error| error.to_string())?);
+        answer.push(end);
         let from = tokens.len();
         tokens.extend(answer);
         if from == 0 {
@@ -224,7 +225,17 @@ impl Reader<'_> {
         Ok(Example { answer: from..tokens.len(), tokens, forced: Vec::new(), weight: 1.0 })
     }
 
-    /// The token that ends a turn.
+    /// The token that ends an answer: of those that end a reply the one with which the chat template continues, such as
+    /// Gemma's `<end_of_turn>`; else that of [`Reader::turn_end`].
+    fn end_of(&self, behind: &str) -> Result<u32> {
+        let behind = behind.trim_start().as_bytes();
+        let name = |id: &u32| self.tokenizer.bytes(*id);
+        let begins = |id: &&u32| !name(id).is_empty() && behind.starts_with(name(id));
+        let written = self.eos.iter().filter(begins).max_by_key(|id| name(id).len());
+        written.copied().map_or_else(|| self.turn_end(), Ok)
+    }
+
+    /// The token that ends a turn, whatever the chat template.
     ///
     /// # Errors
     /// If the tokenizer has none.

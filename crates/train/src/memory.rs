@@ -1,13 +1,24 @@
 //! The memory of a run, computed before it starts.
 
 use models::DecoderSpec;
-use models::adapter::Projection;
+use models::adapter::{Adapter, Projection};
+use portable::Lora;
 
 /// The trainable weights of an adapter.
 pub fn parameters(spec: &DecoderSpec, rank: usize, targets: &[Projection]) -> usize {
     let shapes = Projection::ALL.iter().filter(|projection| targets.contains(projection));
     let sides = shapes.map(|projection| projection.shape(spec)).map(|(rows, cols)| rows + cols);
     spec.layers * rank * sides.sum::<usize>()
+}
+
+/// Bytes of an adapter that is not trained, such as the reference of a divergence.
+pub fn frozen_bytes(lora: &Lora) -> usize {
+    lora.variables().iter().map(|variable| variable.elem_count() * size_of::<f32>()).sum()
+}
+
+/// Bytes of an adapter as it was read.
+pub fn adapter_bytes(adapter: &Adapter) -> usize {
+    adapter.modules.values().map(|module| (module.a.len() + module.b.len()) * size_of::<f32>()).sum()
 }
 
 /// Bytes of the parts of a run.
@@ -24,8 +35,8 @@ pub struct Plan {
     /// Blocks that keep their activations for the backward pass.
     pub kept: usize,
     pub layers: usize,
-    /// The engine that samples replies.
-    pub sampler: usize,
+    /// Besides: the engine that samples replies, the adapter to start from, the adapter of a divergence.
+    pub other: usize,
 }
 
 impl Plan {
@@ -46,7 +57,7 @@ impl Plan {
         // Inputs of all blocks, one block with its gradients, and logits.
         let pass = FLOAT * tokens * hidden * (spec.layers + 4) + 3 * block + FLOAT * LOGIT_ROWS * spec.vocab;
         let kept = limit.checked_sub(base + adapter + pass)? / block.max(1);
-        Some(Plan { base, adapter, pass, block, kept: kept.min(spec.layers), layers: spec.layers, sampler: 0 })
+        Some(Plan { base, adapter, pass, block, kept: kept.min(spec.layers), layers: spec.layers, other: 0 })
     }
 
     /// The bytes that passes of `tokens` tokens need at least: without stored activations.
@@ -56,7 +67,7 @@ impl Plan {
 
     /// The total.
     pub fn bytes(&self) -> usize {
-        self.base + self.adapter + self.pass + self.kept * self.block + self.sampler
+        self.base + self.adapter + self.pass + self.kept * self.block + self.other
     }
 }
 
@@ -74,6 +85,6 @@ impl std::fmt::Display for Plan {
             self.layers,
             mib(self.kept * self.block)
         )?;
-        if self.sampler > 0 { write!(f, ", sampling of replies {}", mib(self.sampler)) } else { Ok(()) }
+        if self.other > 0 { write!(f, ", sampling of replies and other adapters {}", mib(self.other)) } else { Ok(()) }
     }
 }

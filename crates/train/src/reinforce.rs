@@ -12,6 +12,7 @@ use crate::batch::chosen;
 use crate::error::{Result, TOKENS, TrainError};
 use crate::examples::{Example, Line, Message, Reader, json_lines};
 use crate::lessons::{Learned, Learner, Lessons};
+use crate::memory::frozen_bytes;
 use crate::policy::{Policy, SampledBy, Update, advantages};
 use crate::reward::reward;
 
@@ -146,7 +147,7 @@ impl Lessons for Reinforcement<'_> {
     }
 
     fn other_bytes(&self) -> Result<usize> {
-        self.sampler.bytes()
+        Ok(self.sampler.bytes()?.saturating_add(self.reference.as_ref().map_or(0, frozen_bytes)))
     }
 
     fn step(&mut self, step: usize, learner: Learner<'_>, sums: &mut [Vec<f32>]) -> Result<Learned> {

@@ -19,6 +19,7 @@ use crate::batch::chosen;
 use crate::error::{Result, TOKENS, TrainError};
 use crate::examples::{Example, Reader, digest, forced, json_lines};
 use crate::lessons::{Learned, Learner, Lessons};
+use crate::memory::frozen_bytes;
 use crate::policy::{Policy, SampledBy, Update, advantages};
 
 /// The fields of a line that training needs.
@@ -207,6 +208,10 @@ impl Lessons for Offline<'_> {
 
     fn pass_tokens(&self) -> usize {
         self.rollouts.examples.iter().map(|example| example.tokens.len()).fold(self.pass_tokens, usize::max)
+    }
+
+    fn other_bytes(&self) -> Result<usize> {
+        Ok(self.reference.as_ref().map_or(0, frozen_bytes))
     }
 
     fn step(&mut self, step: usize, learner: Learner<'_>, sums: &mut [Vec<f32>]) -> Result<Learned> {

@@ -15,7 +15,7 @@ use crate::error::{Result, THREADS, TrainError, io};
 use crate::examples::Examples;
 use crate::gradient::{score, zeros};
 use crate::lessons::{Learned, Learner, Lessons};
-use crate::memory::Plan;
+use crate::memory::{Plan, adapter_bytes};
 use crate::optimiser::{AdamW, Settings};
 use crate::state::{self, Position};
 
@@ -106,8 +106,9 @@ struct Run<'a> {
     plan: Plan,
     position: Position,
     rows: Vec<Row>,
-    /// Seconds of the last steps, for the time left.
+    /// Seconds of a step, and of scoring the held-out examples once, for the time left; 0 as long as they are unknown.
     pace: f64,
+    evaluation: f64,
     _lock: File,
 }
 
@@ -130,13 +131,14 @@ impl<'a> Run<'a> {
         };
         let mut optimiser = AdamW::new(options.optimiser, &lora.variables())?;
         let parameters: usize = optimiser.parameters.iter().map(|parameter| parameter.value.len()).sum();
-        let (tokens, sampler) = (lessons.pass_tokens(), lessons.other_bytes()?);
-        let plan = options.memory.checked_sub(sampler);
+        let tokens = lessons.pass_tokens();
+        let other = lessons.other_bytes()?.saturating_add(options.start.as_ref().map_or(0, adapter_bytes));
+        let plan = options.memory.checked_sub(other);
         let plan = plan.and_then(|limit| Plan::new(network.spec(), parameters, tokens, limit)).ok_or_else(|| {
-            let needed = Plan::least(network.spec(), parameters, tokens).saturating_add(sampler);
+            let needed = Plan::least(network.spec(), parameters, tokens).saturating_add(other);
             TrainError::Memory { tokens, needed, allowed: options.memory }
         })?;
-        let plan = Plan { sampler, ..plan };
+        let plan = Plan { other, ..plan };
         say(&format!("{parameters} trainable weights; memory {plan}"));
         let (settings, time) = (settings_of(options, network, lessons), Some(options.time.to_string()));
         let mut position = Position { step: 0, tokens: 0, seconds: 0.0, settings, time };
@@ -156,7 +158,21 @@ impl<'a> Run<'a> {
             let groups = held_out.groups.iter().map(|group| &held_out.examples[group.clone()]);
             passes(&groups.collect::<Vec<_>>(), tokens)
         });
-        Ok(Run { network, lessons, held_out, options, lora, optimiser, plan, position, rows, pace: 0.0, _lock: lock })
+        let (pace, evaluation) = (0.0, 0.0);
+        Ok(Run {
+            network,
+            lessons,
+            held_out,
+            options,
+            lora,
+            optimiser,
+            plan,
+            position,
+            rows,
+            pace,
+            evaluation,
+            _lock: lock,
+        })
     }
 
     fn step(&mut self, say: &mut dyn FnMut(&str)) -> Result<()> {
@@ -178,12 +194,15 @@ impl<'a> Run<'a> {
         self.pace = if self.pace == 0.0 { seconds } else { 0.9 * self.pace + 0.1 * seconds };
         let done = self.position.step;
         let due = done.is_multiple_of(options.evaluate_every.max(1)) || done == options.optimiser.steps;
+        let begun = Instant::now();
         let held_out = if due && !self.held_out.is_empty() { Some(self.evaluate()?) } else { None };
+        if held_out.is_some() {
+            self.evaluation = begun.elapsed().as_secs_f64();
+        }
         let rate = options.optimiser.rate_at(step);
         let (tokens_so_far, time) = (self.position.tokens, self.position.seconds);
         self.rows.push(Row { step: done, loss, rate, norm, tokens: tokens_so_far, seconds: time, held_out, rewarded });
-        let left =
-            Duration::from_secs(Duration::from_secs_f64(self.pace * (options.optimiser.steps - done) as f64).as_secs());
+        let left = Duration::from_secs(Duration::from_secs_f64(self.seconds_left()).as_secs());
         let held_out = held_out
             .map_or(String::new(), |(loss, exact)| format!(", held out: loss {loss:.4}, exact {:.1} %", 100.0 * exact));
         let rewarded =
@@ -195,6 +214,13 @@ impl<'a> Run<'a> {
             humantime::format_duration(left)
         ));
         Ok(())
+    }
+
+    /// Seconds of the steps that are not done, with the scores of held-out examples between them.
+    fn seconds_left(&self) -> f64 {
+        let (done, steps) = (self.position.step, self.options.optimiser.steps);
+        let evaluations = evaluations_left(done, steps, self.options.evaluate_every.max(1));
+        self.pace * (steps - done) as f64 + self.evaluation * evaluations as f64
     }
 
     /// Mean loss of the held-out answers, and the share that greedy decoding would give exactly.
@@ -227,6 +253,11 @@ impl<'a> Run<'a> {
         curve::write(&options.folder, &self.rows)?;
         state::save(&options.folder, &self.position, &self.optimiser.parameters)
     }
+}
+
+/// The steps after `done` behind which held-out examples are scored: every `every`-th and the last.
+fn evaluations_left(done: usize, steps: usize, every: usize) -> usize {
+    steps / every - done / every + usize::from(done < steps && !steps.is_multiple_of(every))
 }
 
 /// Refuses numbers with which every run fails or learns nothing.
@@ -278,4 +309,19 @@ fn compare(folder: &Path, before: &[(String, String)], now: &[(String, String)])
     let Some((what, now)) = now.iter().find(|setting| !before.contains(setting)) else { return Ok(()) };
     let before = before.iter().find(|(name, _)| name == what).map_or("unknown", |(_, value)| value).to_owned();
     Err(TrainError::OtherRun { path: folder.to_owned(), what: what.clone(), before, now: now.clone() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn evaluations_that_are_left_are_those_that_are_due() {
+        for (steps, every) in [(10_usize, 3), (9, 3), (5, 100), (7, 1)] {
+            for done in 0..=steps {
+                let due = (done + 1..=steps).filter(|step| step.is_multiple_of(every) || *step == steps).count();
+                assert_eq!(evaluations_left(done, steps, every), due, "after {done} of {steps}, every {every}");
+            }
+        }
+    }
 }

@@ -1,12 +1,10 @@
 //! Checkpoints: adapter, optimiser moments and position in one file, which is replaced atomically.
 
 use std::collections::HashMap;
-use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use models::{LocalTime, MappedFile};
-use safetensors::tensor::{Metadata, TensorInfo};
 use safetensors::{Dtype, SafeTensorError, SafeTensors};
 use serde::{Deserialize, Serialize};
 
@@ -48,8 +46,14 @@ pub fn save(folder: &Path, position: &Position, parameters: &[Parameter]) -> Res
     let position = serde_json::to_string(position).map_err(|error| damaged(error.to_string()))?;
     let digest = digest(&position, pieces(parameters));
     let metadata = HashMap::from([(POSITION.to_owned(), position), (DIGEST.to_owned(), digest)]);
-    let header = header(metadata, parameters).map_err(|error| damaged(error.to_string()))?;
-    replace(&path, std::iter::once(header).chain(pieces(parameters))).map_err(io(&path))
+    let described = (0..parameters.len()).flat_map(names).zip(tensors(parameters));
+    let described = described.map(|(name, tensor)| (name, Dtype::F32, vec![tensor.len()], size_of_val(tensor)));
+    let header = models::safetensors_header(metadata, described).map_err(|error| damaged(error.to_string()))?;
+    let written = models::replace_file(&path, |file| {
+        file.write_all(&header)?;
+        pieces(parameters).try_for_each(|piece| file.write_all(&piece))
+    });
+    written.map_err(io(&path))
 }
 
 /// The names of a parameter's values and moments.
@@ -66,40 +70,6 @@ fn tensors(parameters: &[Parameter]) -> impl Iterator<Item = &[f32]> {
 fn pieces(parameters: &[Parameter]) -> impl Iterator<Item = Vec<u8>> {
     let pieces = tensors(parameters).flat_map(|tensor| tensor.chunks(PIECE));
     pieces.map(|piece| piece.iter().flat_map(|number| number.to_le_bytes()).collect())
-}
-
-/// The part of the file before the bytes of the tensors: its length, then names, shapes and places of the tensors, with the
-/// metadata, as JSON that spaces fill up to a multiple of 8 bytes.
-fn header(
-    metadata: HashMap<String, String>,
-    parameters: &[Parameter],
-) -> std::result::Result<Vec<u8>, SafeTensorError> {
-    let mut end = 0;
-    let described = (0..parameters.len()).flat_map(names).zip(tensors(parameters)).map(|(name, tensor)| {
-        let start = end;
-        end += size_of_val(tensor);
-        (name, TensorInfo { dtype: Dtype::F32, shape: vec![tensor.len()], data_offsets: (start, end) })
-    });
-    let described = Metadata::new(Some(metadata), described.collect())?;
-    let mut json = serde_json::to_vec(&described)?;
-    json.resize(json.len().next_multiple_of(8), b' ');
-    Ok([&(json.len() as u64).to_le_bytes()[..], &json].concat())
-}
-
-/// Replaces a file at once or not at all, durably, as [`models::replace_file`] does, by bytes that come in pieces.
-fn replace(path: &Path, pieces: impl Iterator<Item = Vec<u8>>) -> std::io::Result<()> {
-    let beside = path.with_added_extension("part");
-    let mut file = File::create(&beside)?;
-    for piece in pieces {
-        file.write_all(&piece)?;
-    }
-    file.sync_all()?;
-    std::fs::rename(&beside, path)?;
-    #[cfg(unix)]
-    if let Some(folder) = path.parent() {
-        File::open(if folder.as_os_str().is_empty() { Path::new(".") } else { folder })?.sync_all()?;
-    }
-    Ok(())
 }
 
 /// blake3 of a position and of the bytes of all tensors.

@@ -202,6 +202,34 @@ fn rollouts_are_scored_at_the_temperature_at_which_they_were_drawn() {
 }
 
 #[test]
+fn settings_that_contradict_each_other_are_refused() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path();
+    prepare(folder);
+    let said = |words: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_memlocal-train"));
+        command.current_dir(folder).args(words).stdout(Stdio::null()).stderr(Stdio::piped());
+        refused(command.spawn().unwrap())
+    };
+    let both = said(&["data", "--from", ".", "--out", "a.jsonl", "--held-out", "a.jsonl"]);
+    assert!(both.starts_with("error: --out and --held-out are both a.jsonl:"), "{both}");
+    let reinforce = ["reinforce", "--model", "model", "--base", "tiny", "--out", "run"];
+    let (by_samples, by_rollouts) = ("--data data.jsonl", "--rollouts a.jsonl --agent researcher");
+    for (from, more, reason) in [
+        (by_samples, "--kl=-1", "the weight of the divergence is -1; it must be at least 0"),
+        (by_rollouts, "--ratio-clip=0", "the clip of ratios is 0; it must be above 0"),
+        (by_samples, "--ratio-clip=0.1", "cannot be used with"),
+        (by_samples, "--agent=researcher", "cannot be used with"),
+        (by_rollouts, "--samples=2", "cannot be used with"),
+        (by_rollouts, "--reply-tokens=2", "cannot be used with"),
+    ] {
+        let words: Vec<&str> = reinforce.into_iter().chain(from.split(' ')).chain([more]).collect();
+        let error = said(&words);
+        assert!(error.starts_with("error: ") && error.contains(reason), "{more}: {error}");
+    }
+}
+
+#[test]
 fn too_little_memory_for_the_weights_is_refused_before_they_are_loaded() {
     let place = tempfile::tempdir().unwrap();
     let folder = place.path();

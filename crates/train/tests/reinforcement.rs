@@ -177,6 +177,27 @@ fn rewards_rise_and_a_killed_run_ends_as_an_undisturbed_one() {
 }
 
 #[test]
+fn an_answer_ends_with_the_token_that_the_template_writes_behind_it() {
+    let template = "{% for message in messages %}{{ message.role }}: {{ message.content }}\
+                    {% if message.role == 'assistant' %}<|endoftext|>{% endif %}\n{% endfor %}\
+                    {% if add_generation_prompt %}assistant: {% endif %}";
+    let turn = |(role, content): (&str, &str)| Message { role: role.into(), content: content.into() };
+    let line = Line::Chat { messages: [("user", "Where?"), ("assistant", "here")].map(turn).to_vec() };
+    let end = |template: &str, eos: [&str; 2]| {
+        let tiny = tiny_with(template);
+        let Checkpoint { tokenizer, template, .. } = &tiny.checkpoint;
+        let eos: Vec<u32> = eos.iter().filter_map(|name| tokenizer.special(name)).collect();
+        let example = Reader { tokenizer, template, eos: &eos, longest: 200 }.example(&line).unwrap();
+        let last = *example.tokens.last().unwrap();
+        String::from_utf8(tokenizer.bytes(last).to_vec()).unwrap()
+    };
+    assert_eq!(end(template, ["<|im_end|>", "<|endoftext|>"]), "<|endoftext|>");
+    assert_eq!(end(TEMPLATE, ["<|endoftext|>", "<|im_end|>"]), "<|im_end|>");
+    // Nothing is learnt that does not end a reply.
+    assert_eq!(end(template, ["<|im_end|>", "none"]), "<|im_end|>");
+}
+
+#[test]
 fn the_memory_of_a_run_includes_the_engine() {
     let tiny = tiny();
     let tasks = tiny.tasks("pizza");
@@ -196,6 +217,27 @@ fn the_memory_of_a_run_includes_the_engine() {
         assert!(matches!(run(memory), Err(TrainError::Memory { needed: said, .. }) if said == needed), "{memory}");
     }
     assert_eq!(run(least + engine).unwrap().memory_bytes, least + engine);
+}
+
+#[test]
+fn the_memory_of_a_run_includes_the_adapters_that_are_not_trained() {
+    let tiny = tiny();
+    let tasks = tiny.tasks("pizza");
+    let mut sampler =
+        Given([(); 2].map(|()| Sample { text: "pizza".into(), tokens: vec![65], forced: Vec::new(), is_whole: true }));
+    let spec = tiny.network.spec();
+    let reference = Lora::new(spec, settings(), &Device::Cpu, || 0.5).unwrap();
+    let start = reference.adapter().unwrap();
+    let one = 4 * parameters(spec, settings().rank, &settings().targets);
+    let mut memory = |reference: Option<Lora>, start: Option<Adapter>| {
+        let folder = tempfile::tempdir().unwrap();
+        let mut lessons = Reinforcement { reference, ..reinforcement(&tasks, &mut sampler) };
+        let options = Options { start, ..options(folder.path(), 1) };
+        train(&tiny.network, &mut lessons, None, &options, &mut |_| {}).unwrap().memory_bytes
+    };
+    let without = memory(None, None);
+    assert_eq!(memory(None, Some(start.clone())), without + one);
+    assert_eq!(memory(Some(reference), Some(start)), without + 2 * one);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Adapters as PEFT's folders: `adapter_config.json` and `adapter_model.safetensors`.
 
 use std::collections::BTreeMap;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use safetensors::tensor::TensorView;
@@ -9,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::low_rank::{Adapter, Factor, LowRank, Projection, module_name};
 use crate::error::{ModelError, Result};
-use crate::files;
+use crate::{files, tensor_file};
 
 pub(super) const CONFIG: &str = "adapter_config.json";
 pub(super) const WEIGHTS: &str = "adapter_model.safetensors";
@@ -87,7 +88,8 @@ impl Adapter {
         Ok(Adapter { modules })
     }
 
-    /// Writes the two files durably; each is replaced at once or not at all.
+    /// Writes the two files durably; each is replaced at once or not at all. The weights are written in pieces: their bytes
+    /// are not in memory together.
     ///
     /// # Errors
     /// If a file cannot be written.
@@ -95,25 +97,17 @@ impl Adapter {
         let io = |path: &Path, source| ModelError::Io { path: path.to_owned(), source };
         let created = std::fs::create_dir_all(folder).and_then(|()| files::sync_name(folder));
         created.map_err(|source| io(folder, source))?;
-        let mut tensors = Vec::new();
-        for ((layer, projection), module) in &self.modules {
-            let name = format!("base_model.model.{}", module_name(*layer, *projection));
-            let (rows, cols) = (module.b.len() / module.rank, module.a.len() / module.rank);
-            tensors.push((format!("{name}.lora_A.weight"), vec![module.rank, cols], bytes(&module.a, how.precision)));
-            tensors.push((format!("{name}.lora_B.weight"), vec![rows, module.rank], bytes(&module.b, how.precision)));
-        }
-        let dtype = match how.precision {
-            SavedPrecision::F32 => Dtype::F32,
-            SavedPrecision::F16 => Dtype::F16,
+        let tensors = self.tensors();
+        let (dtype, width) = match how.precision {
+            SavedPrecision::F32 => (Dtype::F32, 4),
+            SavedPrecision::F16 => (Dtype::F16, 2),
         };
-        let unusable = |error: safetensors::SafeTensorError| ModelError::config(error.to_string());
-        let views = tensors
-            .iter()
-            .map(|(name, shape, bytes)| Ok((name.as_str(), TensorView::new(dtype, shape.clone(), bytes)?)))
-            .collect::<std::result::Result<Vec<_>, _>>()
-            .map_err(unusable)?;
-        let metadata = [("format".to_owned(), "pt".to_owned())].into();
-        let weights = safetensors::serialize(views, Some(metadata)).map_err(unusable)?;
+        let described = tensors.iter().map(|tensor| {
+            let Tensor { name, shape, values } = tensor;
+            (name.clone(), dtype, shape.to_vec(), width * values.len())
+        });
+        let metadata = [("format".to_owned(), "pt".to_owned())];
+        let header = tensor_file::header(metadata, described).map_err(|error| ModelError::config(error.to_string()))?;
         let targets: Vec<&str> = how.targets.iter().map(|target| target.name()).collect();
         let config = json!({
             "peft_type": "LORA",
@@ -133,12 +127,44 @@ impl Adapter {
             "inference_mode": true,
         });
         let config = format!("{config:#}\n");
-        for (name, bytes) in [(WEIGHTS, &weights[..]), (CONFIG, config.as_bytes())] {
-            let path = folder.join(name);
-            files::replace(&path, bytes).map_err(|source| io(&path, source))?;
-        }
-        Ok(())
+        let weights = folder.join(WEIGHTS);
+        let written = files::replace(&weights, |file| {
+            file.write_all(&header)?;
+            tensors.iter().try_for_each(|tensor| write_values(tensor.values, how.precision, file))
+        });
+        written.map_err(|source| io(&weights, source))?;
+        let path = folder.join(CONFIG);
+        files::replace(&path, |file| file.write_all(config.as_bytes())).map_err(|source| io(&path, source))
     }
+
+    /// The matrices of all modules, by name: the order in which the safetensors library writes them.
+    fn tensors(&self) -> Vec<Tensor<'_>> {
+        let mut tensors = Vec::with_capacity(2 * self.modules.len());
+        for ((layer, projection), LowRank { rank, a, b, .. }) in &self.modules {
+            let name = format!("base_model.model.{}", module_name(*layer, *projection));
+            let (rows, cols) = (b.len() / rank, a.len() / rank);
+            tensors.push(Tensor { name: format!("{name}.lora_A.weight"), shape: [*rank, cols], values: a });
+            tensors.push(Tensor { name: format!("{name}.lora_B.weight"), shape: [rows, *rank], values: b });
+        }
+        tensors.sort_by(|one, other| one.name.cmp(&other.name));
+        tensors
+    }
+}
+
+/// A matrix of a file of weights.
+struct Tensor<'a> {
+    name: String,
+    /// Rows, columns.
+    shape: [usize; 2],
+    /// By rows.
+    values: &'a [f32],
+}
+
+/// Numbers of a matrix that are converted to bytes together.
+const PIECE: usize = 1 << 16;
+
+fn write_values(values: &[f32], precision: SavedPrecision, file: &mut impl Write) -> io::Result<()> {
+    values.chunks(PIECE).try_for_each(|piece| file.write_all(&bytes(piece, precision)))
 }
 
 /// Layer, projection, and whether it is the second matrix (B).
@@ -302,6 +328,29 @@ mod tests {
         assert_eq!(Adapter::open(folder.path()).unwrap(), some());
     }
 
+    /// Layers 10 and 2 show that the order is that of names.
+    #[test]
+    fn the_weights_of_a_saved_adapter_have_the_bytes_that_safetensors_writes() {
+        let folder = tempfile::tempdir().unwrap();
+        let module = |seed: f32| LowRank { rank: 2, scale: 2.0, a: vec![seed, 1.0, -2.0, 0.5], b: vec![0.1; 6] };
+        let modules = [2, 10].map(|layer| ((layer, Projection::Query), module(layer as f32)));
+        let adapter = Adapter { modules: modules.into() };
+        for (precision, dtype) in [(SavedPrecision::F32, Dtype::F32), (SavedPrecision::F16, Dtype::F16)] {
+            let how = Saved { base: "tiny", rank: 2, alpha: 4.0, targets: &[Projection::Query], precision };
+            adapter.save(folder.path(), &how).unwrap();
+            let tensors = adapter.tensors();
+            let tensors = tensors.iter().map(|Tensor { name, shape, values }| (name, shape, bytes(values, precision)));
+            let tensors: Vec<_> = tensors.collect();
+            let views = tensors.iter().map(|(name, shape, bytes)| {
+                let view = TensorView::new(dtype, shape.to_vec(), bytes).unwrap();
+                (name.as_str(), view)
+            });
+            let metadata = [("format".to_owned(), "pt".to_owned())].into();
+            let want = safetensors::serialize(views, Some(metadata)).unwrap();
+            assert!(std::fs::read(folder.path().join(WEIGHTS)).unwrap() == want, "{precision:?}");
+        }
+    }
+
     /// Linux writes to `/dev/null` and refuses to sync it.
     #[cfg(target_os = "linux")]
     #[test]
@@ -313,7 +362,7 @@ mod tests {
             std::os::unix::fs::symlink("/dev/null", &beside).unwrap();
             some().save(folder.path(), &how).unwrap_err();
             assert!(!folder.path().join(name).try_exists().unwrap(), "{name}");
-            std::fs::remove_file(beside).unwrap();
+            assert!(!beside.is_symlink(), "{name}");
         }
     }
 

@@ -42,6 +42,11 @@ fn limit(text: &str) -> Result<(String, usize), String> {
 pub(crate) fn data(args: &DataArgs) -> anyhow::Result<()> {
     let DataArgs { from, without, seed, most, held_out_percent, unanswerable, .. } = args.clone();
     let unanswerable_percent = usize::from(unanswerable);
+    anyhow::ensure!(
+        args.out != args.held_out,
+        "--out and --held-out are both {}: the held-out examples would replace the others",
+        args.out.display()
+    );
     let making = Making { from, seed, without, most, held_out_percent, unanswerable_percent };
     let made = forms::make(&making)?;
     forms::write(&args.out, &made.lines)?;

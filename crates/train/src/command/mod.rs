@@ -145,7 +145,8 @@ impl TrainArgs {
     }
 
     /// Trains, and prints progress.
-    pub fn train(&self, loaded: &Loaded, lessons: &mut dyn Lessons, schedule: Schedule) -> anyhow::Result<()> {
+    pub fn train(&self, loaded: Loaded, lessons: &mut dyn Lessons, schedule: Schedule) -> anyhow::Result<()> {
+        let Loaded { base, start, time } = loaded;
         let Schedule { rate, warm_up, steps } = schedule;
         anyhow::ensure!(self.rank > 0 && steps > 0, "rank and steps are at least 1");
         let (decay, weight_decay, clip) = (self.decay, self.weight_decay, self.clip);
@@ -157,16 +158,16 @@ impl TrainArgs {
             rank: self.rank,
             alpha: self.alpha,
             targets: self.targets()?,
-            start: loaded.start.clone(),
+            start,
             optimiser: Settings { rate, warm_up: warm_up.min(steps / 2), steps, decay, weight_decay, clip },
             memory: self.memory << 20,
             checkpoint_every: self.checkpoint_every,
             evaluate_every: self.evaluate_every,
             stop_after: self.stop_after,
-            time: loaded.time,
+            time,
         };
-        let held_out = self.held_out(&loaded.base)?;
-        let outcome = train(&loaded.base.network, lessons, held_out.as_ref(), &options, &mut say)?;
+        let held_out = self.held_out(&base)?;
+        let outcome = train(&base.network, lessons, held_out.as_ref(), &options, &mut say)?;
         let adapter = options.folder.join("adapter");
         say(&format!(
             "{} steps done, loss {:.4}; the adapter is in {}",

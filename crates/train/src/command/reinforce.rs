@@ -28,16 +28,17 @@ pub(crate) struct ReinforceArgs {
     #[arg(long, num_args = 1.., requires = "agent")]
     rollouts: Vec<PathBuf>,
     /// The agent whose calls of the rollouts are learnt from.
-    #[arg(long, value_parser = PossibleValuesParser::new(Agent::ALL.map(|agent| agent.to_string())))]
+    #[arg(long, conflicts_with = "data",
+        value_parser = PossibleValuesParser::new(Agent::ALL.map(|agent| agent.to_string())))]
     agent: Option<String>,
-    /// Prompts of a step.
+    /// Prompts of `--data`, or calls of `--rollouts`, of a step.
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..))]
     batch: u32,
     /// Replies to each prompt of `--data`.
-    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(2..))]
+    #[arg(long, default_value_t = 8, conflicts_with = "rollouts", value_parser = clap::value_parser!(u32).range(2..))]
     samples: u32,
-    /// Tokens of a sampled reply at most.
-    #[arg(long, default_value_t = 32)]
+    /// Tokens of a reply to a prompt of `--data` at most.
+    #[arg(long, default_value_t = 32, conflicts_with = "rollouts")]
     reply_tokens: usize,
     /// Temperature at which replies are drawn and scored; calls of --rollouts at another one are left out, and counted
     /// [default: 1; with --rollouts 0.3, as `memlocal-bench qa` draws them].
@@ -46,15 +47,15 @@ pub(crate) struct ReinforceArgs {
     /// Weight of the divergence from the adapter that training starts from.
     #[arg(long, default_value_t = 0.02)]
     kl: f32,
-    /// How far probability ratios count.
-    #[arg(long, default_value_t = 0.2)]
+    /// How far probability ratios of `--rollouts` may be from 1; replies to `--data` have a ratio of 1.
+    #[arg(long, default_value_t = 0.2, conflicts_with = "data")]
     ratio_clip: f32,
     #[arg(long, default_value_t = 1e-4)]
     rate: f32,
     /// Steps over which the learning rate rises; half of all at most.
     #[arg(long, default_value_t = 5)]
     warm_up: usize,
-    /// Steps; all prompts once if not given.
+    /// Steps; all prompts or calls once if not given.
     #[arg(long)]
     steps: Option<usize>,
 }
@@ -62,15 +63,17 @@ pub(crate) struct ReinforceArgs {
 pub(crate) fn reinforce(args: &ReinforceArgs) -> anyhow::Result<()> {
     let temperature = args.temperature();
     anyhow::ensure!(temperature > 0.0 && args.reply_tokens > 0, "temperature and tokens of a reply are above 0");
+    anyhow::ensure!(args.kl >= 0.0, "the weight of the divergence is {}; it must be at least 0", args.kl);
+    anyhow::ensure!(args.ratio_clip > 0.0, "the clip of ratios is {}; it must be above 0", args.ratio_clip);
     let mut loaded = args.training.load()?;
     loaded.base = loaded.base.at_temperature(temperature)?;
     match &args.data {
-        Some(path) => by_samples(args, &loaded, path),
-        None => by_rollouts(args, &loaded),
+        Some(path) => by_samples(args, loaded, path),
+        None => by_rollouts(args, loaded),
     }
 }
 
-fn by_samples(args: &ReinforceArgs, loaded: &Loaded, data: &Path) -> anyhow::Result<()> {
+fn by_samples(args: &ReinforceArgs, loaded: Loaded, data: &Path) -> anyhow::Result<()> {
     let reader = loaded.base.reader();
     let tasks = reader.tasks(data, args.reply_tokens)?;
     say(&format!(
@@ -95,13 +98,13 @@ fn by_samples(args: &ReinforceArgs, loaded: &Loaded, data: &Path) -> anyhow::Res
         reply_tokens,
         pass_tokens: args.training.pass_tokens,
         policy: args.policy(),
-        reference: args.reference(loaded)?,
+        reference: args.reference(&loaded)?,
         seed: args.training.seed,
     };
     args.training.train(loaded, &mut lessons, args.schedule(steps))
 }
 
-fn by_rollouts(args: &ReinforceArgs, loaded: &Loaded) -> anyhow::Result<()> {
+fn by_rollouts(args: &ReinforceArgs, loaded: Loaded) -> anyhow::Result<()> {
     let named = |name: &String| Agent::ALL.into_iter().find(|agent| agent.to_string() == *name);
     let agent = args.agent.as_ref().and_then(named).context("rollouts need --agent")?;
     let rollouts = loaded.base.reader().rollouts(&args.rollouts, agent, args.temperature())?;
@@ -119,7 +122,7 @@ fn by_rollouts(args: &ReinforceArgs, loaded: &Loaded) -> anyhow::Result<()> {
         batch,
         pass_tokens: args.training.pass_tokens,
         policy: args.policy(),
-        reference: args.reference(loaded)?,
+        reference: args.reference(&loaded)?,
         seed: args.training.seed,
     };
     args.training.train(loaded, &mut lessons, args.schedule(steps))

@@ -45,5 +45,5 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<()> {
     let steps = args.steps.unwrap_or(training.groups.len().div_ceil(batch));
     let (pass_tokens, seed) = (args.training.pass_tokens, args.training.seed);
     let mut lessons = Supervised { training: &training, batch, pass_tokens, seed };
-    args.training.train(&loaded, &mut lessons, Schedule { rate: args.rate, warm_up: args.warm_up, steps })
+    args.training.train(loaded, &mut lessons, Schedule { rate: args.rate, warm_up: args.warm_up, steps })
 }
