@@ -1,7 +1,5 @@
 //! Adapters in the engine: which call runs with which, alone and together, and whose prefixes are whose.
 
-mod tiny;
-
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -14,7 +12,8 @@ use engine::{Adapters, Config, Engine, Models, NamedAdapter};
 use futures_util::future::join_all;
 use models::LanguageModel;
 use models::adapter::Adapter;
-use tiny::{ask, run};
+
+use crate::tiny::{self, ask, run};
 
 const STORY: &str =
     "The keeper climbed the stairs of the lighthouse every evening and lit the lamp for the ships that passed.";

@@ -1,14 +1,13 @@
 //! Replies that continue a given text. Every byte is a token.
 
-mod tiny;
-
 use std::path::Path;
 
 use calls::{Call, CallError, Caller, Finish, Limits, OutputFormat, Sampling};
 use engine::{Config, Engine};
 use models::Tokenizer;
 use serde_json::json;
-use tiny::{ask, model, run, start};
+
+use crate::tiny::{ask, model, run, start};
 
 fn engine(name: &str) -> Engine {
     start(model(name, |tokenizer| tokenizer), Config { kv_tokens: 2048, ..Config::default() })

@@ -1,7 +1,5 @@
 //! Replies in output formats: whatever they take, other calls go on.
 
-mod tiny;
-
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
@@ -11,7 +9,8 @@ use std::time::Duration;
 use calls::{Call, CallError, Caller, OnText, OutputFormat, Sampling};
 use engine::{Config, Engine};
 use serde_json::{Value, json};
-use tiny::{ask, model, run, start};
+
+use crate::tiny::{ask, model, run, start};
 
 fn in_format(schema: Value, most: usize) -> Call {
     Call { output_format: OutputFormat::Json(schema), sampling: Sampling::at(1.0, 1), ..ask("Say it.", most) }

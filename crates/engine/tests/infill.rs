@@ -1,12 +1,11 @@
 //! Texts with a place in their middle that the model fills in.
 
-mod tiny;
-
 use calls::{Agent, Call, CallError, Caller, ModelInfo, Prompt};
 use engine::{Config, Engine};
 use models::Tokenizer;
 use serde_json::Value;
-use tiny::{model, run, start};
+
+use crate::tiny::{model, run, start};
 
 fn engine(name: &str, change: impl Fn(String) -> String) -> Engine {
     start(model(name, change), Config { kv_tokens: 2048, ..Config::default() })

@@ -1,8 +1,5 @@
 //! The engine on SmolLM2's real weights: the invariants that callers rely on.
 
-mod gate;
-mod smollm2;
-
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -10,9 +7,10 @@ use calls::{Call, CallError, Caller, Finish, Limits, OnText, OutputFormat, Sampl
 use engine::Config;
 use futures_util::FutureExt;
 use futures_util::future::join_all;
-use gate::Gate;
 use serde_json::Value;
-use smollm2::{ask, engine, run, shaped};
+
+use crate::gate::Gate;
+use crate::smollm2::{self, ask, engine, run, shaped};
 
 #[test]
 fn an_answer_streams_whole_and_the_same_every_time() {

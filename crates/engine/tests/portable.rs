@@ -1,9 +1,6 @@
 //! The engine on the portable backend: replies, shared prefixes, constrained output, scores, adapters and embeddings as with the
 //! kernels.
 
-#[allow(dead_code, reason = "it chooses the backend itself")]
-mod tiny;
-
 use std::collections::HashMap;
 use std::path::Path;
 
@@ -18,7 +15,8 @@ use models::adapter::Adapter;
 use models::{Backend, EmbeddingModel, Kernels, KvPrecision, LanguageModel, Part, Precision};
 use portable::Portable;
 use serde_json::json;
-use tiny::{ask, run};
+
+use crate::tiny::{self, ask, run};
 
 const PORTABLE: Portable = Portable { device: Device::Cpu };
 const KERNELS: Kernels = Kernels { device: Device::Cpu };

@@ -1,8 +1,6 @@
 //! Random calls on random weights: with any drafts and in any batch the reply is the same, what is streamed is the reply, and
 //! stop strings end it where the text without them has the first.
 
-mod tiny;
-
 use std::sync::{Arc, Mutex};
 
 use calls::{Call, Caller, Finish, Limits, OnText, OutputFormat, Piece, Reply, Sampling, TenantId, TokenLogprob};
@@ -10,7 +8,8 @@ use engine::{Config, Engine};
 use futures_util::future::join_all;
 use models::Tokenizer;
 use serde_json::json;
-use tiny::{ask, model, run, start};
+
+use crate::tiny::{ask, model, run, start};
 
 struct Random(u64);
 

@@ -1,10 +1,6 @@
 //! Scores of given texts: equal to those of one forward pass over the whole text, whatever else is scored, at the cost
 //! of their rows.
 
-mod gate;
-mod smollm2;
-mod tiny;
-
 use calls::{
     Agent, Call, CallError, Caller, Finish, Priority, Prompt, Sampling, Score, ScoreRequest, Scorer, Stability, Status,
     TenantId, WorkflowId,
@@ -13,9 +9,11 @@ use candle_core::Device;
 use engine::{Config, Engine};
 use futures_util::FutureExt;
 use futures_util::future::join_all;
-use gate::Gate;
 use models::{Batch, KvCache, KvPrecision, LanguageModel, PagedSequence};
-use tiny::{ask, letters, model, run, start};
+
+use crate::gate::Gate;
+use crate::smollm2;
+use crate::tiny::{ask, letters, model, run, start};
 
 fn request(prompt: Prompt, continuations: &[&str], end: bool) -> ScoreRequest {
     let continuations = continuations.iter().map(|text| (*text).to_owned()).collect();

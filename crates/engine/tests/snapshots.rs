@@ -1,16 +1,14 @@
 //! Snapshots are written while other calls run, and a failed one is reported.
 
-mod gate;
-mod tiny;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use calls::{Agent, Call, Caller, Kept, Prefixes, Prompt, Stability, TenantId, WorkflowId};
 use engine::{Config, Engine};
 use futures_util::FutureExt;
-use gate::Gate;
-use tiny::{letters, model, run, start};
+
+use crate::gate::Gate;
+use crate::tiny::{letters, model, run, start};
 
 const WORKFLOW: WorkflowId = WorkflowId(1);
 

@@ -1,8 +1,6 @@
 //! Where replies end: stop strings, limits, end tokens, what is streamed, and which tokens were drawn. Every byte is a token, and
 //! biases choose the bytes.
 
-mod tiny;
-
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
@@ -10,7 +8,8 @@ use calls::{Call, CallError, Caller, Finish, Limits, OnText, OutputFormat, Reply
 use engine::{Config, Engine};
 use models::Tokenizer;
 use serde_json::json;
-use tiny::{ask, letters, model, run, start};
+
+use crate::tiny::{ask, letters, model, run, start};
 
 fn engine(name: &str) -> Engine {
     start(model(name, |tokenizer| tokenizer), Config { kv_tokens: 4096, ..Config::default() })

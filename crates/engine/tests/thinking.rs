@@ -1,8 +1,6 @@
 //! The thought before an answer: its budget, its marker, and what is visible of it. The model has random weights, so
 //! its thoughts continue until they are ended.
 
-mod tiny;
-
 use std::sync::{Arc, Mutex};
 
 use calls::{
@@ -11,7 +9,8 @@ use calls::{
 };
 use engine::{Config, Engine};
 use serde_json::Value;
-use tiny::{ask, letters, model, model_with, run, start};
+
+use crate::tiny::{ask, letters, model, model_with, run, start};
 
 const BUDGET: usize = 80;
 

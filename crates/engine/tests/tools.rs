@@ -1,8 +1,6 @@
 //! Calls of tools in the syntax of the chat template. The model has random weights; a bias on the token that begins a call
 //! makes it call tools, or keeps it from that.
 
-mod tiny;
-
 use std::sync::{Arc, Mutex};
 
 use calls::{
@@ -11,7 +9,8 @@ use calls::{
 };
 use engine::{Config, Engine};
 use serde_json::{Value, json};
-use tiny::{model, model_with, run, start};
+
+use crate::tiny::{model, model_with, run, start};
 
 /// Qwen's syntax with little around it, since the context has 256 bytes.
 const TEMPLATE: &str = "{% for t in tools or [] %}{{ t.function.name }} {% endfor %}\

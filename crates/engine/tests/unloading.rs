@@ -1,12 +1,11 @@
 //! Language models that leave memory and come back under the same engine.
 
-mod tiny;
-
 use calls::{Agent, CallError, Caller, ModelInfo, ModelState, Status, Tokens};
 use candle_core::Device;
 use engine::{Config, Engine, StartError};
 use models::LanguageModel;
-use tiny::{ask, run};
+
+use crate::tiny::{self, ask, run};
 
 fn state(engine: &Engine) -> ModelState {
     engine.state().remove(0)

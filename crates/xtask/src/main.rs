@@ -13,6 +13,7 @@ mod words;
 
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
+use std::time::Instant;
 
 /// The steps of `ci`, in order: the tests first, since they find most errors.
 const CI: [(&str, &[&str]); 4] = [
@@ -54,9 +55,11 @@ const QUICK: [(&str, &[&str]); 2] = [
 const APPLE: &str = "aarch64-apple-darwin";
 
 /// The parts of Metal that can be checked on other machines. Without C, which needs Apple's compiler: blake3's build
-/// script takes the variable as its feature `pure`.
+/// script takes the variable as its feature `pure`. The profile is that of the other steps, which have compiled its
+/// macros and build scripts.
 const METAL: &[&str] = &[
     "check",
+    "--release",
     "--config",
     "env.CARGO_FEATURE_PURE='1'",
     "--target",
@@ -215,8 +218,9 @@ fn steps(steps: &[(&str, &[&str])]) -> ExitCode {
             continue;
         }
         eprintln!("xtask: {what}: cargo {}", arguments.join(" "));
+        let begun = Instant::now();
         match cargo().args(*arguments).status() {
-            Ok(status) if status.success() => {}
+            Ok(status) if status.success() => eprintln!("xtask: {what} took {} s", begun.elapsed().as_secs()),
             Ok(_) => {
                 eprintln!("xtask: {what} failed");
                 return ExitCode::FAILURE;

@@ -25,7 +25,6 @@ pub fn ask(text: &str, max_output_tokens: usize) -> Call {
     Call::new(Agent::Responder, "test", prompt, max_output_tokens)
 }
 
-#[allow(dead_code, reason = "one of the test binaries asks for text only")]
 pub fn shaped(text: &str, schema: Value, max_output_tokens: usize, seed: u64) -> Call {
     Call {
         output_format: OutputFormat::Json(schema),
