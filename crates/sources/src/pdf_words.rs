@@ -226,8 +226,8 @@ mod tests {
             "a 20-year-old,\na state-of-the-art\nmother-in-law",
         );
         check(
-            "https://example.org/a-long-\nname or www.exam-\nple.org",
-            "https://example.org/a-long-name\nor www.exam-ple.org",
+            "https://example.org/a-long-\nname or www.sam-\nple.org",
+            "https://example.org/a-long-name\nor www.sam-ple.org",
         );
         check("ann@north-\npier.org, bo-\nat@pier.org", "ann@north-pier.org,\nbo-at@pier.org");
         check("E-Mail-Adres-\nse", "E-Mail-Adresse");
