@@ -172,11 +172,12 @@ fn elapsed(unit: &str) -> Option<Time> {
 mod tests {
     use super::*;
 
+    fn check(code: &str, value: &str, expect: &str) {
+        assert_eq!(Format::of(code).show(value, 25_569), expect, "{value} as {code}");
+    }
+
     #[test]
     fn numbers_are_shown_by_their_formats() {
-        fn check(code: &str, value: &str, expect: &str) {
-            assert_eq!(Format::of(code).show(value, 25_569), expect, "{value} as {code}");
-        }
         check("General", "45413.5", "45413.5");
         check("0.00", "0.30000000000000004", "0.3");
         check("yyyy\\-mm\\-dd", "45413", "2024-05-01");
@@ -220,9 +221,6 @@ mod tests {
 
     #[test]
     fn amounts_have_their_currency() {
-        fn check(code: &str, value: &str, expect: &str) {
-            assert_eq!(Format::of(code).show(value, 25_569), expect, "{value} as {code}");
-        }
         check("#,##0.00\\ \"€\"", "1234.5", "1234.5 €");
         check("#,##0.00\\ [$€-407];[Red]-#,##0.00\\ [$€-407]", "-12", "-12 €");
         check("#,##0.00 €", "3", "3 €");
@@ -241,9 +239,6 @@ mod tests {
 
     #[test]
     fn numbers_of_a_fixed_length_keep_their_leading_zeros() {
-        fn check(code: &str, value: &str, expect: &str) {
-            assert_eq!(Format::of(code).show(value, 25_569), expect, "{value} as {code}");
-        }
         check("00000", "1234", "01234");
         check("00000;@", "123456", "123456");
         check("000", "1.5", "1.5");
