@@ -116,22 +116,26 @@ fn has_all(definition: &Definition<'_>, wanted: &BTreeSet<String>) -> bool {
     !denies && wanted.iter().all(|stem| stems.contains(stem))
 }
 
-/// Whether two definitions name a common nationality; `None` if one names none.
+/// Whether two definitions name a common nationality; `None` if one names none, and if different ones may be of one state:
+/// "English" and "British", "Texan" and "American".
 fn same_nationality(first: &Definition<'_>, second: &Definition<'_>) -> Option<bool> {
     let [first, second] = [first, second].map(|definition| nationalities(definition.complement));
-    let is_known = !first.is_empty() && !second.is_empty();
-    is_known.then(|| !first.is_disjoint(&second))
+    if !first.is_disjoint(&second) {
+        return Some(true);
+    }
+    let are_of_states = |named: &BTreeSet<String>| !named.is_empty() && named.iter().all(|name| is_in(OF_STATES, name));
+    (are_of_states(&first) && are_of_states(&second)).then_some(false)
 }
 
 /// Prepositions that end the part of a definition with its adjectives: "an American actor from Rome".
 const PREPOSITIONS: &str = "in on at of for by from with to as";
 
-/// The stems of the nationalities before the first preposition of a definition.
+/// The nationalities before the first preposition of a definition, in small letters.
 fn nationalities(complement: &str) -> BTreeSet<String> {
     let words = words(complement);
     let adjectives = words.iter().take_while(|word| !PREPOSITIONS.split(' ').any(|end| end == word.lower));
-    let named = adjectives.filter(|word| word.capital && is_nationality(bare(&word.lower)));
-    named.filter_map(|word| word.stem.clone()).collect()
+    let named = adjectives.filter(|word| word.capital).map(|word| bare(&word.lower));
+    named.filter(|lower| is_nationality(lower)).map(str::to_owned).collect()
 }
 
 /// Endings of adjectives for nationalities, other such adjectives, and capitalised ones with these endings that are none.
@@ -141,9 +145,21 @@ const NATIONALITIES: &str =
 const NO_NATIONALITIES: &str =
     "anglican christian european human lutheran olympian presbyterian puritan republican roman victorian";
 
+/// Nationalities of which two different ones are of two states.
+const OF_STATES: &str = "afghan albanian algerian american argentine armenian australian austrian bangladeshi belgian bolivian brazilian british \
+    bulgarian canadian chilean chinese colombian croatian cuban cypriot czech danish dutch egyptian estonian ethiopian filipino finnish \
+    french georgian german ghanaian greek hungarian icelandic indian indonesian iranian iraqi irish israeli italian jamaican japanese \
+    jordanian kazakh kenyan korean latvian lebanese lithuanian malaysian mexican mongolian moroccan nepalese nigerian norwegian pakistani \
+    peruvian polish portuguese romanian russian serbian slovak slovenian spanish swedish swiss syrian thai tunisian turkish ukrainian uzbek \
+    venezuelan vietnamese";
+
+fn is_in(list: &str, lower: &str) -> bool {
+    list.split_whitespace().any(|word| word == lower)
+}
+
 fn is_nationality(lower: &str) -> bool {
-    let is_in = |list: &str| list.split(' ').any(|word| word == lower);
-    is_in(NATIONALITIES) || ENDINGS.iter().any(|ending| lower.ends_with(ending)) && !is_in(NO_NATIONALITIES)
+    is_in(NATIONALITIES, lower)
+        || ENDINGS.iter().any(|ending| lower.ends_with(ending)) && !is_in(NO_NATIONALITIES, lower)
 }
 
 /// Whether the last name of two definitions is the same: "a village in Kerman, Iran". Different ones may be in one country.
@@ -214,5 +230,11 @@ mod tests {
             assert_eq!(said(question), None, "{question}");
         }
         assert_eq!(same_for_both("Are Medici and Senet both board games?", &[]), None);
+        let people = "Ann Lee is an English singer. Bo Roe is a British actor. Jo Day is an American farmer. Al May is a Texan rancher.";
+        for question in
+            ["Do Ann Lee and Bo Roe have the same nationality?", "Are Jo Day and Al May from the same country?"]
+        {
+            assert_eq!(same_for_both(question, &[("", people)]), None, "{question}");
+        }
     }
 }
