@@ -17,7 +17,7 @@ use models::fetch::{
     FetchError, FetchOptions, Fetched, HubName, Named, Progress, Resolved, State, Verdict, list, list_named, locate,
     locate_named, remove, remove_named, resolve, verify, verify_named,
 };
-use models::manifest::{Choice, Kind, Source, Variant};
+use models::manifest::{Choice, Kind, Network, Pooling, Source, Variant};
 use models::{Footprint, LoadOptions};
 use serde_json::{Value, json};
 use server::{Shelf as _, ShelfModel};
@@ -168,20 +168,34 @@ fn download_size(variant: &Variant) -> String {
     bytes.map_or_else(|| "?".to_owned(), |bytes| HumanBytes(bytes).to_string())
 }
 
+/// A network by the name of its paper.
+fn network_name(network: Network) -> &'static str {
+    match network {
+        Network::Llama => "Llama",
+        Network::Qwen2 => "Qwen2",
+        Network::Bert => "BERT",
+        Network::XlmRoberta => "XLM-RoBERTa",
+    }
+}
+
 fn show(choice: Choice<'_>, options: &FetchOptions) -> Result<()> {
     let Choice { manifest, variant } = choice;
     let mut lines = vec![
         format!("{choice}"),
-        format!("  network  {:?}", manifest.network),
+        format!("  network  {}", network_name(manifest.network)),
         format!("  licence  {}", manifest.licence),
         format!("  context  {} tokens", manifest.context_tokens),
         match &manifest.kind {
             Kind::Decoder { eos, .. } => format!("  ends at  {}", eos.join(" ")),
             Kind::Encoder { embedding_dims, pooling } => {
-                format!("  vectors  {embedding_dims} dimensions, {pooling:?} pooling")
+                let pooling = match pooling {
+                    Pooling::Cls => "CLS",
+                    Pooling::Mean => "mean",
+                };
+                format!("  vectors  {embedding_dims} dimensions, {pooling} pooling")
             }
         },
-        format!("  memory   {} MiB at least", variant.memory_mib),
+        format!("  memory   {} at least", HumanBytes(variant.memory_mib << 20)),
     ];
     for file in &variant.files {
         let size = file.bytes.map_or_else(|| "size unknown".to_owned(), |bytes| HumanBytes(bytes).to_string());
@@ -243,7 +257,7 @@ fn with_hint_of_files(error: anyhow::Error, choice: Choice<'_>) -> anyhow::Error
 fn fit(model: &str, memory: &[u64], on_cpu: Option<u64>, embedder: &str, global: &GlobalFlags) -> Result<()> {
     let place = if global.gpu() == Gpu::None { Place::Shared } else { Place::Gpu };
     let by_kernels = global.backend != Some(BackendChoice::Portable) && !cfg!(feature = "metal");
-    check_kv(global.kv, place != Place::Shared && by_kernels)?;
+    check_kv(global.kv(), place != Place::Shared && by_kernels)?;
     let unknown = || refusal("the memory of the device is unknown", "state it: --memory 12GiB");
     let free = || if place == Place::Shared { free_bytes().into_iter().collect() } else { Vec::new() };
     let memory = if memory.is_empty() { free() } else { memory.to_vec() };
@@ -272,8 +286,7 @@ fn fit(model: &str, memory: &[u64], on_cpu: Option<u64>, embedder: &str, global:
         let first = global.gpu_numbers().first().copied().unwrap_or(0);
         return print_placement(&placements[0], &models[0].0, (&embedder, first), &memory, on_cpu.or_else(free_bytes));
     }
-    let plan =
-        Plan { models: &models, embedder: Some(&embedder), kv_tokens: 0, kv: global.kv.into(), place, memory: first };
+    let plan = Plan { models: &models, embedder: Some(&embedder), kv_tokens: 0, kv: global.kv(), place, memory: first };
     let kv_tokens = match (global.kv_tokens, place) {
         (Some(tokens), _) => tokens,
         (None, Place::Shared) => loader::default_kv_tokens([&models[0].1]),

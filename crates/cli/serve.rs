@@ -13,7 +13,6 @@ use launch::flags::{EndpointFlags, GlobalFlags, ModelFlags};
 use launch::output::{Log, error_has_colours, print_line};
 use launch::preloaded::PreloadedModels;
 use launch::{Backend, corpus_adapter, home, pdf_child, prefixes_need_local_engine};
-use models::KvPrecision;
 use server::{Config, Keys, KeysError, KeysFile, LoadModels, ModelMemory, Refused, Server};
 use tokio::runtime::{Builder, Runtime};
 
@@ -31,6 +30,9 @@ pub fn run(serve: &Serve, global: &GlobalFlags) -> Result<ExitCode> {
             format!("{} is reachable from other machines, and no key is required", serve.host),
             "make a key with `memlocal keys add NAME`, or serve on 127.0.0.1",
         ));
+    }
+    if let Some(name) = &serve.operator {
+        Keys::check_name(name).map_err(|error| invalid_name(&error, name))?;
     }
     let has_no_key = |name: &&String| keys.keys().is_some_and(|keys| keys.names().all(|known| known != name.as_str()));
     if let Some(name) = serve.operator.as_ref().filter(has_no_key) {
@@ -109,6 +111,7 @@ pub fn run_keys(command: &KeysCommand, global: &GlobalFlags) -> Result<ExitCode>
                 KeysError::Taken { .. } => {
                     refusal(error.to_string(), format!("for a new one, take it away first: memlocal keys rm {name}"))
                 }
+                KeysError::Name { .. } => invalid_name(&error, name),
                 error => of_file(error, &path),
             })?;
             print_line(&key)?;
@@ -136,6 +139,11 @@ pub fn run_keys(command: &KeysCommand, global: &GlobalFlags) -> Result<ExitCode>
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The error of a name that no key can have.
+fn invalid_name(error: &KeysError, name: &str) -> anyhow::Error {
+    refusal(error.to_string(), format!("`{}` is a valid name", store::CorpusName::like(name)))
 }
 
 /// An error of changing a key file; one about the file names it.
@@ -218,7 +226,7 @@ fn settings(serve: &Serve, global: &GlobalFlags) -> Result<Vec<(String, String)>
             "kv-tokens",
             global.kv_tokens.map_or_else(|| "the model's context".to_owned(), |tokens| tokens.to_string()),
         ),
-        shown("kv", KvPrecision::from(global.kv).to_string()),
+        shown("kv", global.kv().to_string()),
         shown("load-models", format!("{:?}", serve.load_models).to_lowercase()),
         shown("keep-alive", serve.keep_alive.to_string()),
         shown("max-requests", serve.max_requests.to_string()),

@@ -9,15 +9,14 @@ mod results;
 mod retrieval;
 mod server_speed;
 
+use std::io::ErrorKind;
 use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::CommandFactory;
 use launch::config_file::Sections;
 use launch::failure::refusal;
-use launch::flags::KvFormat;
 use launch::{config_file, failure, shell};
-use models::KvPrecision;
 
 use args::{Args, Command};
 
@@ -34,28 +33,32 @@ fn main() -> ExitCode {
     run(&args).unwrap_or_else(|error| failure::report(&with_hint(error)))
 }
 
-/// Gives an error of a run folder the hint what to do about it.
+/// Gives an error of a run folder, of data or of another server the hint what to do about it.
 fn with_hint(error: anyhow::Error) -> anyhow::Error {
     let hint = match error.downcast_ref::<eval::Error>() {
+        Some(eval::Error::Read { source, .. }) if source.kind() == ErrorKind::PermissionDenied => {
+            "allow this user to read it"
+        }
+        Some(eval::Error::Read { .. }) => {
+            "correct the path: --data takes a data set in its published format, other commands a folder made by qa"
+        }
+        Some(eval::Error::NotTheData { .. }) => "--data takes the data set in its published format",
+        Some(eval::Error::Peer { .. }) => "check that this server runs and that its address is right: http://HOST:PORT",
         Some(eval::Error::Occupied { .. }) => {
             "name another folder: --out FOLDER; --resume resumes runs of qa and forms"
         }
         Some(eval::Error::OtherPlan { .. }) => "resume it with the same flags, or name another folder: --out FOLDER",
         _ => return error,
     };
-    refusal(error.to_string(), hint)
+    refusal(format!("{error:#}"), hint)
 }
 
 fn run(args: &Args) -> Result<ExitCode> {
     let global = &args.global;
     launch::set_up_cpu(global)?;
     let isa = kernels::cpu::active_isa();
-    let kv = match global.kv {
-        KvFormat::F16 => String::new(),
-        other => format!(", KV cache in {}", KvPrecision::from(other)),
-    };
     eval::name_kernels(match &launch::gpu_names(global)[..] {
-        [] => format!("{isa}, {} numerics{kv}", isa.numerics()),
+        [] => format!("{isa}, {} numerics, KV cache in {}", isa.numerics(), global.kv()),
         gpus => format!("CUDA, {}", gpus.join(", ")),
     });
     match &args.command {
@@ -79,6 +82,21 @@ fn run(args: &Args) -> Result<ExitCode> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_error_of_data_or_of_a_server_has_a_hint_and_its_cause() {
+        let shown = |error: eval::Error| {
+            let error = with_hint(error.into());
+            assert!(failure::hint_of(&error).is_some(), "{error}");
+            error.to_string()
+        };
+        let read = |kind: ErrorKind| eval::Error::Read { path: "a".into(), source: kind.into() };
+        assert_eq!(shown(read(ErrorKind::NotFound)), "cannot read a: entity not found");
+        let denied = failure::hint_of(&with_hint(read(ErrorKind::PermissionDenied).into()));
+        assert_eq!(denied.as_deref(), Some("allow this user to read it"));
+        assert_eq!(shown(eval::Error::NotTheData { path: "a".into(), problem: "no rows".into() }), "a: no rows");
+        assert_eq!(shown(eval::Error::Peer { url: "http://b".into(), problem: "refused".into() }), "http://b: refused");
+    }
 
     #[test]
     fn an_error_of_a_run_folder_has_a_hint() {

@@ -9,7 +9,7 @@ use portable::Portable;
 
 use crate::eprintln;
 use crate::failure::refusal;
-use crate::flags::{BackendChoice, GlobalFlags, Gpu, KvFormat};
+use crate::flags::{BackendChoice, GlobalFlags, Gpu};
 use crate::split::{Placement, Share};
 
 /// The devices that the flags name, and the backend that computes on the first of them.
@@ -47,7 +47,7 @@ impl Computing {
         }
         let device = gpus.first().cloned().unwrap_or(Device::Cpu);
         let choice = flags.backend.unwrap_or(BackendChoice::default_on(&device));
-        check_kv(flags.kv, !device.is_cpu() && choice == BackendChoice::Kernels)?;
+        check_kv(flags.kv(), !device.is_cpu() && choice == BackendChoice::Kernels)?;
         Ok(Computing { backend: backend_on(&device, choice)?, device, gpus, choice })
     }
 
@@ -85,12 +85,12 @@ pub fn gpu_names(flags: &GlobalFlags) -> Vec<String> {
 ///
 /// # Errors
 /// For bf16 and q8_0 there.
-pub fn check_kv(kv: KvFormat, by_gpu_kernels: bool) -> Result<()> {
-    if kv == KvFormat::F16 || !by_gpu_kernels {
+pub fn check_kv(kv: KvPrecision, by_gpu_kernels: bool) -> Result<()> {
+    if kv == KvPrecision::F16 || !by_gpu_kernels {
         return Ok(());
     }
     Err(refusal(
-        format!("the kernels for GPUs have no keys and values in {}", KvPrecision::from(kv)),
+        format!("the kernels for GPUs have no keys and values in {kv}"),
         "omit --kv, or --gpu, or compute with --backend portable",
     ))
 }

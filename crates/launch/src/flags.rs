@@ -1,5 +1,7 @@
 //! Command-line flags that several commands share: where data live, which device computes, which models work.
 
+mod values;
+
 use std::ffi::OsString;
 use std::fmt;
 use std::num::NonZeroUsize;
@@ -8,8 +10,10 @@ use std::str::FromStr;
 
 use clap::ValueEnum as _;
 use clap::builder::styling::{AnsiColor, Styles};
-use memory::MIN_EVIDENCE_TOKENS;
 use models::{KvPrecision, Quantisation};
+
+use values::threads;
+pub use values::{at_least_one, bundled_adapter, bytes, evidence_tokens, extension, temperature};
 
 /// Colours of help texts.
 pub const STYLES: Styles =
@@ -29,7 +33,7 @@ pub struct GlobalFlags {
     /// Folder for models and corpora [default: MEMLOCAL_HOME, or where the platform puts data]
     #[arg(long, global = true, value_name = "FOLDER")]
     pub data_dir: Option<PathBuf>,
-    /// File of `memlocal bundle` whose models and corpora are used; without it, those of this program if it is one
+    /// File of `memlocal bundle` whose models and corpora are used [default: this program, if it is a bundle]
     #[arg(long, global = true, value_name = "FILE", env = "MEMLOCAL_BUNDLE")]
     pub bundle: Option<PathBuf>,
     /// Connect to no other machine; HF_HUB_OFFLINE=1 does the same
@@ -60,10 +64,11 @@ pub struct GlobalFlags {
     /// model's context, 16384 at least]
     #[arg(long, global = true, value_name = "N", value_parser = at_least_one)]
     pub kv_tokens: Option<usize>,
-    /// How keys and values are kept: f16; bf16, for faster attention on processors with AVX512-BF16; or q8_0, in half the
-    /// memory. On GPUs bf16 and q8_0 with --backend portable only
-    #[arg(long, global = true, value_name = "FORMAT", default_value = "f16")]
-    pub kv: KvFormat,
+    /// How keys and values are kept: f16; bf16, for faster attention on processors with AVX512-BF16 or AMX; q8_0, in half the
+    /// memory; or auto, which is bf16 if the kernels compute on such a processor, else f16. On GPUs bf16 and q8_0 with
+    /// --backend portable only
+    #[arg(long, global = true, value_name = "FORMAT", default_value = "auto")]
+    kv: KvFormat,
     /// Maximum speculative tokens per step, over all running requests; 0 turns speculation off. Answers are the same
     #[arg(long, alias = "guesses", global = true, value_name = "N", default_value_t = engine::Config::default().max_draft_tokens)]
     pub draft_tokens: usize,
@@ -83,12 +88,25 @@ impl GlobalFlags {
         }
     }
 
+    /// How keys and values are kept. What `auto` is does not depend on whether a GPU is found, so that memory can be planned
+    /// without one.
+    pub fn kv(&self) -> KvPrecision {
+        let by_cpu_kernels = self.gpu() == Gpu::None && self.backend != Some(BackendChoice::Portable);
+        match self.kv {
+            KvFormat::Auto if by_cpu_kernels && kernels::cpu::active_isa().multiplies_bf16() => KvPrecision::Bf16,
+            KvFormat::Auto | KvFormat::F16 => KvPrecision::F16,
+            KvFormat::Bf16 => KvPrecision::Bf16,
+            KvFormat::Q8_0 => KvPrecision::Q8_0,
+        }
+    }
+
     /// Arguments that give another process of memlocal these flags. The URL of `--vectors` is not among them: it may have
     /// a password, and other users of the machine can see command lines.
     pub fn as_arguments(&self) -> Vec<OsString> {
         let path = |path: &Option<PathBuf>| path.clone().map(PathBuf::into_os_string);
         let text = |text: String| Some(OsString::from(text));
         let backend = self.backend.and_then(|backend| backend.to_possible_value());
+        let kv = self.kv.to_possible_value();
         let flags: [(&str, Option<OsString>); 9] = [
             ("--data-dir", path(&self.data_dir)),
             ("--bundle", path(&self.bundle)),
@@ -97,7 +115,7 @@ impl GlobalFlags {
             ("--backend", backend.and_then(|backend| text(backend.get_name().to_owned()))),
             ("--threads", self.threads.and_then(|threads| text(threads.to_string()))),
             ("--kv-tokens", self.kv_tokens.and_then(|tokens| text(tokens.to_string()))),
-            ("--kv", text(KvPrecision::from(self.kv).to_string())),
+            ("--kv", kv.and_then(|kv| text(kv.get_name().to_owned()))),
             ("--draft-tokens", text(self.draft_tokens.to_string())),
         ];
         let given = flags.into_iter().filter_map(|(flag, value)| Some([OsString::from(flag), value?]));
@@ -156,25 +174,18 @@ pub enum BackendChoice {
     Portable,
 }
 
-/// How keys and values are kept.
+/// How keys and values are to be kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum KvFormat {
+enum KvFormat {
+    /// As the processor computes attention fastest.
+    #[value(name = "auto")]
+    Auto,
     #[value(name = "f16")]
     F16,
     #[value(name = "bf16")]
     Bf16,
     #[value(name = "q8_0")]
     Q8_0,
-}
-
-impl From<KvFormat> for KvPrecision {
-    fn from(format: KvFormat) -> KvPrecision {
-        match format {
-            KvFormat::F16 => KvPrecision::F16,
-            KvFormat::Bf16 => KvPrecision::Bf16,
-            KvFormat::Q8_0 => KvPrecision::Q8_0,
-        }
-    }
 }
 
 /// An adapter, or none.
@@ -253,7 +264,7 @@ pub struct ModelFlags {
     #[arg(long, value_name = "FORMAT")]
     pub quantise: Option<Quantisation>,
     /// Reach FACTOR times the context that the model was made for (YaRN); short texts change a little too
-    #[arg(long, value_name = "FACTOR")]
+    #[arg(long, value_name = "FACTOR", value_parser = extension)]
     pub yarn: Option<f32>,
     /// Embedding model
     #[arg(long, default_value = DEFAULT_EMBEDDER, value_name = "NAME|PATH")]
@@ -298,68 +309,13 @@ pub struct EndpointFlags {
     pub engine_context: Option<usize>,
 }
 
-/// More threads than any machine has cores; far more would not start.
-const MAX_THREADS: usize = 1024;
-
-/// Parses a number of threads.
-fn threads(text: &str) -> Result<NonZeroUsize, String> {
-    let threads = at_least_one(text)?;
-    let in_range = NonZeroUsize::new(threads).filter(|_| threads <= MAX_THREADS);
-    in_range.ok_or_else(|| format!("it must be 1 to {MAX_THREADS}"))
-}
-
-/// Parses a whole number from 1.
-pub fn at_least_one(text: &str) -> Result<usize, String> {
-    match text.parse() {
-        Ok(0) => Err("it must be 1 or more".into()),
-        Ok(number) => Ok(number),
-        Err(error) => Err(format!("{error}")),
-    }
-}
-
-/// Parses a number of tokens that a passage fits into.
-pub fn evidence_tokens(text: &str) -> Result<usize, String> {
-    let tokens = at_least_one(text)?;
-    let is_enough = tokens >= MIN_EVIDENCE_TOKENS;
-    is_enough.then_some(tokens).ok_or_else(|| format!("it must be {MIN_EVIDENCE_TOKENS} or more: a passage needs them"))
-}
-
-/// Parses a whole number of bytes with its unit: 12GiB, 16 GB, 800MiB.
-pub fn bytes(text: &str) -> Result<u64, String> {
-    const UNITS: [(&str, u64); 4] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("GB", 1_000_000_000), ("MB", 1_000_000)];
-    let split = |(unit, factor): &(&str, u64)| text.strip_suffix(unit).map(|number| (number.trim(), *factor));
-    let bytes =
-        UNITS.iter().find_map(split).and_then(|(number, factor)| number.parse::<u64>().ok()?.checked_mul(factor));
-    bytes.filter(|bytes| *bytes > 0).ok_or_else(|| "it must be a whole number of GiB, GB, MiB or MB".into())
-}
-
-/// Parses an adapter that a bundle takes.
-pub fn bundled_adapter(text: &str) -> Result<AdapterFlag, String> {
-    const PRIVATE: &str = "a bundle does not take the adapter of a corpus, which has learned from private documents; to \
-                           add it all the same: --adapter reader=PATH";
-    match text.parse()? {
-        AdapterFlag::Corpus(_) => Err(PRIVATE.into()),
-        adapter => Ok(adapter),
-    }
-}
-
-/// The highest sampling temperature, as in the APIs of the server.
-const MAX_TEMPERATURE: f32 = 2.0;
-
-/// Parses a sampling temperature.
-pub fn temperature(text: &str) -> Result<f32, String> {
-    let number: f32 = text.parse().map_err(|error| format!("{error}"))?;
-    let is_in_range = (0.0..=MAX_TEMPERATURE).contains(&number);
-    is_in_range.then_some(number).ok_or_else(|| format!("it must be 0 to {MAX_TEMPERATURE}"))
-}
-
 #[cfg(test)]
 mod tests {
     use std::ffi::OsString;
 
     use clap::Parser;
 
-    use super::{AdapterFlag, GlobalFlags, Gpu, bytes, evidence_tokens, temperature};
+    use super::{AdapterFlag, GlobalFlags, Gpu, KvPrecision};
 
     #[derive(Parser)]
     struct Flags {
@@ -373,6 +329,20 @@ mod tests {
         assert_eq!(numbers(&["--gpu", "2,3"]), [2, 3]);
         assert!(numbers(&["--gpu", "2,3", "--cpu"]).is_empty());
         assert!(numbers(&["--gpu", "auto"]).is_empty());
+    }
+
+    #[test]
+    fn keys_and_values_are_in_bf16_where_kernels_for_the_cpu_multiply_it() {
+        let kv = |args: &[&str]| Flags::parse_from([&["memlocal"], args].concat()).global.kv();
+        let fast = if kernels::cpu::active_isa().multiplies_bf16() { KvPrecision::Bf16 } else { KvPrecision::F16 };
+        assert_eq!(kv(&[]), fast);
+        assert_eq!(kv(&["--gpu", "0", "--cpu"]), fast);
+        assert_eq!(kv(&["--gpu", "0"]), KvPrecision::F16);
+        assert_eq!(kv(&["--gpu", "auto"]), KvPrecision::F16, "whether there is one or not");
+        assert_eq!(kv(&["--backend", "portable"]), KvPrecision::F16);
+        for (name, kept) in [("f16", KvPrecision::F16), ("bf16", KvPrecision::Bf16), ("q8_0", KvPrecision::Q8_0)] {
+            assert_eq!(kv(&["--kv", name]), kept);
+        }
     }
 
     #[test]
@@ -394,23 +364,6 @@ mod tests {
     }
 
     #[test]
-    fn evidence_has_room_for_a_passage() {
-        assert_eq!(evidence_tokens("64"), Ok(64));
-        for wrong in ["63", "0", "-1", "many"] {
-            assert!(evidence_tokens(wrong).is_err(), "{wrong}");
-        }
-    }
-
-    #[test]
-    fn a_temperature_has_the_range_of_the_apis() {
-        assert_eq!((temperature("0"), temperature("0.7"), temperature("2")), (Ok(0.0), Ok(0.7), Ok(2.0)));
-        for wrong in ["-0.1", "2.1", "inf", "NaN", "warm"] {
-            assert!(temperature(wrong).is_err(), "{wrong}");
-        }
-        assert_eq!(temperature("3"), Err("it must be 0 to 2".into()));
-    }
-
-    #[test]
     fn gpus_are_numbers_auto_or_none() {
         let parse = |text: &str| text.parse::<Gpu>();
         assert_eq!((parse("auto"), parse("none")), (Ok(Gpu::Auto), Ok(Gpu::None)));
@@ -418,18 +371,6 @@ mod tests {
         assert_eq!(parse("1,0").unwrap().to_string(), "1,0");
         for wrong in ["", "x", "0,", "-1", "0,0", "auto,1"] {
             assert!(parse(wrong).is_err(), "{wrong}");
-        }
-    }
-
-    #[test]
-    fn a_size_has_a_unit() {
-        assert_eq!(bytes("12GiB"), Ok(12 << 30));
-        assert_eq!(
-            (bytes("16 GB"), bytes("800MiB"), bytes("64MB")),
-            (Ok(16_000_000_000), Ok(800 << 20), Ok(64_000_000))
-        );
-        for wrong in ["12", "GiB", "-1GB", "0GiB", "twelve GiB", "1.5GB", "99999999999GiB"] {
-            assert!(bytes(wrong).is_err(), "{wrong}");
         }
     }
 

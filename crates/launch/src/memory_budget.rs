@@ -54,7 +54,7 @@ impl<'a> Loading<'a> {
         global: &'a GlobalFlags,
     ) -> Loading<'a> {
         let default_tokens = default_kv_tokens(models.iter().map(|(_, model)| model));
-        let (requested, kv, gpu_numbers) = (global.kv_tokens, global.kv.into(), global.gpu_numbers());
+        let (requested, kv, gpu_numbers) = (global.kv_tokens, global.kv(), global.gpu_numbers());
         Loading { models, embedder, requested, default_tokens, kv, gpu_numbers }
     }
 

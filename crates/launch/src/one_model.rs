@@ -54,7 +54,7 @@ impl<'a> OneModel<'a> {
         };
         let split_kv_tokens = self.global.kv_tokens.unwrap_or(SPLIT_KV_TOKENS);
         let model = (self.typed.to_owned(), footprint);
-        ModelBytes::of(&model, kv_tokens, split_kv_tokens, self.global.kv.into(), place)
+        ModelBytes::of(&model, kv_tokens, split_kv_tokens, self.global.kv(), place)
     }
 
     /// Loads it into an engine of its own, where it is called `name`. Dropping the engine gives all memory back.

@@ -58,7 +58,7 @@ impl PreloadedModels {
         let bytes = |(name, footprint): &(String, Footprint)| {
             let footprint = if self.is_cpu { *footprint } else { footprint.on_gpu() };
             let model = (name.clone(), footprint);
-            ModelBytes::of(&model, self.kv_tokens, self.kv_tokens, self.global.kv.into(), self.place)
+            ModelBytes::of(&model, self.kv_tokens, self.kv_tokens, self.global.kv(), self.place)
         };
         self.footprints.iter().map(|model| (model.0.clone(), bytes(model))).collect()
     }
@@ -85,7 +85,7 @@ impl PreloadedModels {
         let (typed, preloaded) = (assigned.models[model], &self.footprints[model]);
         let loading = || format!("cannot load {typed} again");
         let computing = Computing::of(&self.global)?;
-        let (models, kv) = (std::slice::from_ref(preloaded), self.global.kv.into());
+        let (models, kv) = (std::slice::from_ref(preloaded), self.global.kv());
         let (requested, default_tokens) = (Some(self.kv_tokens), self.kv_tokens);
         let gpu_numbers = self.global.gpu_numbers();
         let plan = Loading { models, embedder: None, requested, default_tokens, kv, gpu_numbers };
