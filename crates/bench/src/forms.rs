@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Result, ensure};
 use eval::qa::Backend;
 use eval::{Beginning, Endings, FileDigest, Manifest, RunFolder, forms};
+use launch::failure::refusal;
 use launch::flags::GlobalFlags;
 use launch::loader::start;
 use launch::progress::Count;
@@ -82,7 +83,10 @@ fn read(files: &[PathBuf]) -> Result<Vec<Source>> {
     for file in files {
         sources.extend(sources::read(&absolute(file), &options)?);
     }
-    ensure!(!sources.is_empty(), "there are no documents in the files and folders of --docs");
+    if sources.is_empty() {
+        let hint = "--docs takes files and folders that memlocal ingest reads";
+        return Err(refusal("there are no documents in the files and folders of --docs", hint));
+    }
     Ok(sources)
 }
 

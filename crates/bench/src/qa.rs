@@ -100,7 +100,9 @@ fn write_rollouts(folder: &QaFolder, scorer: Scorer, file: &Path) -> Result<()> 
 
 /// The plan: flags override the preset, and that overrides the suite's defaults.
 fn plan(bench: &Qa) -> Result<Plan> {
-    let preset = bench.preset.as_deref().map(Preset::named).transpose()?;
+    let unknown =
+        |error: eval::Error| refusal(format!("--preset: {error}"), "name one of these, or leave --preset out");
+    let preset = bench.preset.as_deref().map(Preset::named).transpose().map_err(unknown)?;
     let preset = preset.as_ref();
     let first = preset.and_then(|preset| preset.suites.first()?.parse::<QaSuite>().ok());
     let Some(suite) = bench.suite.or(first) else { anyhow::bail!("--suite is missing") };
@@ -277,6 +279,13 @@ mod tests {
             Command::Qa(bench) => bench,
             other => panic!("{other:?}"),
         })
+    }
+
+    #[test]
+    fn an_unknown_preset_is_refused_with_the_names() {
+        let error = plan(&typed("--preset gam/table9").unwrap()).map(drop).unwrap_err();
+        assert!(error.to_string().starts_with("--preset: `gam/table9` is not one of gam/table1-"), "{error}");
+        assert_eq!(hint_of(&error).as_deref(), Some("name one of these, or leave --preset out"));
     }
 
     #[test]

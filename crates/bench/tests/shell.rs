@@ -21,7 +21,7 @@ fn settings_of_memlocal_do_not_disturb() {
     let home = Home::bare("bench-config").running("memlocal-bench");
     fs::write(home.data().join("config.toml"), "threads = 1\n[serve]\nport = 8080\n").unwrap();
     let said = home.run(&["rescore", "none"]);
-    assert!(said.code == 1 && said.err.starts_with("error: cannot read none/manifest.json\n"), "{said:?}");
+    assert!(said.code == 1 && said.err.starts_with("error: cannot read none/manifest.json: "), "{said:?}");
     fs::write(home.data().join("config.toml"), "thread = 1\n").unwrap();
     assert!(home.run(&["rescore", "none"]).err.contains("line 1: there is no setting `thread`"));
 }
@@ -34,7 +34,7 @@ fn a_typed_flag_overrides_a_wrong_variable() {
     assert!(named.code == 2 && named.err.ends_with("environment variable MEMLOCAL_GPU\n"), "{named:?}");
     for words in [&["rescore", "none", "--gpu", "none"][..], &["--gpu=none", "rescore", "none"]] {
         let overridden = run(words);
-        let says = "error: cannot read none/manifest.json\n";
+        let says = "error: cannot read none/manifest.json: ";
         assert!(overridden.code == 1 && overridden.err.starts_with(says), "{words:?}: {overridden:?}");
     }
 }

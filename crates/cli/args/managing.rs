@@ -106,7 +106,7 @@ pub enum Models {
         #[arg(long, value_name = "PATH")]
         from: Option<PathBuf>,
     },
-    /// Show how much device memory a model needs and whether it fits, without fetching it. --gpu N: an NVIDIA GPU
+    /// Show how much memory a model needs and whether it fits, without fetching it; with --gpu N on an NVIDIA GPU
     Fit {
         /// A name from `memlocal models list`, with or without `:variant`, hf:OWNER/REPO if it is here, or a path
         #[arg(value_name = "NAME|PATH")]

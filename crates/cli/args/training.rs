@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use launch::flags::{AdapterFlag, DEFAULT_MODEL, MODELS_HEADING, at_least_one, bytes};
+use launch::flags::{AdapterFlag, DEFAULT_MODEL, MODELS_HEADING, at_least_one, bytes, extension};
 use models::Quantisation;
 
 #[derive(Debug, clap::Args)]
@@ -48,6 +48,6 @@ pub struct Train {
     #[arg(long, value_name = "FORMAT", help_heading = MODELS_HEADING)]
     pub quantise: Option<Quantisation>,
     /// Reach FACTOR times the context that the model was made for (YaRN) while questions are written and answered
-    #[arg(long, value_name = "FACTOR", help_heading = MODELS_HEADING)]
+    #[arg(long, value_name = "FACTOR", value_parser = extension, help_heading = MODELS_HEADING)]
     pub yarn: Option<f32>,
 }

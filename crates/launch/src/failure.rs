@@ -98,7 +98,7 @@ fn hint(error: &(dyn std::error::Error + 'static)) -> Option<String> {
         return Some(error.hint.clone());
     }
     if let Some(error) = error.downcast_ref::<FetchError>() {
-        return error.hint();
+        return error.hint().or_else(|| of_fetch(error));
     }
     if let Some(error) = error.downcast_ref::<MemoryError>() {
         return of_memory(error);
@@ -129,6 +129,27 @@ fn of_io(error: &std::io::Error) -> Option<String> {
     Some(match error.kind() {
         ErrorKind::AddrInUse => "another program listens there: --port N takes another port, 0 any that is free".into(),
         ErrorKind::AddrNotAvailable => "--host takes an address of this machine, such as 127.0.0.1 or 0.0.0.0".into(),
+        _ => return None,
+    })
+}
+
+/// What the data folder has to be.
+const A_FOLDER: &str = "choose a folder that you may read and write: --data-dir FOLDER, or MEMLOCAL_HOME";
+
+/// What a path has to be to be used as a model.
+const A_MODEL: &str =
+    "give a .gguf file, or a folder with config.json, tokenizer.json, tokenizer_config.json and *.safetensors";
+
+/// What `FetchError::hint` leaves out, because it names flags.
+fn of_fetch(error: &FetchError) -> Option<String> {
+    Some(match error {
+        FetchError::NotAModel { .. } => A_MODEL.into(),
+        FetchError::MissingFile { .. } => {
+            "correct the path, or fetch a model: memlocal models list shows names for memlocal models pull".into()
+        }
+        FetchError::Io { source, .. } if matches!(source.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            A_FOLDER.into()
+        }
         _ => return None,
     })
 }
@@ -175,6 +196,9 @@ fn of_bundle(error: &bundle::Error) -> Option<String> {
             Some("memlocal bundle makes one; a damaged copy is to be copied again".into())
         }
         bundle::Error::Altered { .. } => Some("copy it again; memlocal bundle show FILE checks all its files".into()),
+        bundle::Error::Io { source, .. } if source.kind() == ErrorKind::NotFound => {
+            Some("give the file that memlocal bundle made".into())
+        }
         bundle::Error::NotAnExecutable { .. } | bundle::Error::Io { .. } => None,
     }
 }
@@ -183,6 +207,7 @@ fn of_remote(error: &RemoteError) -> Option<String> {
     Some(match error {
         RemoteError::UnknownContext { .. } => "set it with --engine-context N".into(),
         RemoteError::UnknownModel { .. } => "choose one with --engine-model NAME".into(),
+        RemoteError::Address { .. } => "--engine takes an address such as http://127.0.0.1:8000/v1".into(),
         RemoteError::Call(error) => return of_call(error),
         _ => return None,
     })
@@ -205,9 +230,7 @@ fn of_store(error: &store::Error) -> Option<String> {
             format!("wait until {process} has ended, or stop it; its finished work is stored")
         }
         E::DiskFull { .. } => "free some space; nothing was lost, the same command resumes".into(),
-        E::NotPermitted { .. } => {
-            "choose a folder that you may read and write: --data-dir FOLDER, or MEMLOCAL_HOME".into()
-        }
+        E::NotPermitted { .. } => A_FOLDER.into(),
         E::Io { source, .. } if source.kind() == ErrorKind::NotADirectory => {
             "the data folder must be a folder: --data-dir FOLDER, or MEMLOCAL_HOME".into()
         }
@@ -241,10 +264,7 @@ fn of_model(error: &ModelError) -> Option<String> {
              `memlocal models rm` and `memlocal models pull`"
                 .into()
         }
-        ModelError::NotACheckpoint { .. } => {
-            "give a .gguf file, or a folder with config.json, tokenizer.json, tokenizer_config.json and *.safetensors"
-                .into()
-        }
+        ModelError::NotACheckpoint { .. } => A_MODEL.into(),
         ModelError::NotAnAdapter { .. } => {
             "give a folder with adapter_config.json and adapter_model.safetensors as PEFT \
             writes it, the .safetensors file in it, or a .gguf file by llama.cpp's convert_lora_to_gguf.py"
@@ -273,4 +293,22 @@ fn of_model(error: &ModelError) -> Option<String> {
         }
         _ => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wrong_paths_and_addresses_have_hints() {
+        let check = |error: anyhow::Error, want: Option<&str>| assert_eq!(hint_of(&error).as_deref(), want, "{error}");
+        let unusable = |kind: ErrorKind| FetchError::Io { path: "data/models/.locks".into(), source: kind.into() };
+        check(unusable(ErrorKind::NotADirectory).into(), Some(A_FOLDER));
+        check(unusable(ErrorKind::NotFound).into(), Some(A_FOLDER));
+        check(unusable(ErrorKind::Other).into(), None);
+        let no_model = FetchError::NotAModel { path: "a.txt".into(), lacking: "it is empty".into() };
+        check(no_model.into(), Some(A_MODEL));
+        let no_url = RemoteError::Address { problem: "it must begin with http://".into() };
+        check(no_url.into(), Some("--engine takes an address such as http://127.0.0.1:8000/v1"));
+    }
 }

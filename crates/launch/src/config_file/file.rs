@@ -19,8 +19,15 @@ use crate::home;
 /// The section of models.
 const MODELS: &str = "models";
 
-/// The hint where there is none of its own.
+/// The hint for a name that is like no other.
 const NAMES: &str = "the names are those of the flags: memlocal COMMAND --help lists them";
+
+/// The hint for a value that a flag does not take.
+const VALUES: &str = "the values are those of the flags: memlocal COMMAND --help describes them";
+
+/// The hint for a file that is not TOML.
+pub(super) const SYNTAX: &str =
+    "a setting is a line such as `threads = 4` or `model = \"NAME\"`, a section begins with a line such as `[serve]`";
 
 /// How the file's sections are used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,7 +50,7 @@ impl File<'_> {
     pub fn apply(&self, mut command: Command, sections: Sections) -> Result<Command> {
         let parsed = DeTable::parse(self.text).map_err(|error| {
             let line = error.span().map_or(1, |span| self.line(span.start));
-            self.wrong(line, format!("this is not TOML: {}", error.message()))
+            self.refused(line, &format!("this is not TOML: {}", error.message()), SYNTAX.to_owned())
         })?;
         let (tables, global): (Vec<_>, Vec<_>) =
             parsed.get_ref().iter().partition(|(_, value)| matches!(value.get_ref(), DeValue::Table(_)));
@@ -125,9 +132,12 @@ impl File<'_> {
         let Some(argument) = owner.and_then(|owner| flag_of(owner, flag)).filter(may_be_set) else {
             let place = of.map_or_else(String::new, |(section, _)| format!(" of [{section}]"));
             let known = owner.into_iter().flat_map(Command::get_arguments).filter(may_be_set);
-            let hint = match (similar(flag, known.filter_map(Arg::get_long)), section_of(flag, command)) {
+            let hint = match (similar(flag, known.filter_map(Arg::get_long)), &sections_of(flag, command)[..]) {
                 (Some(name), _) => format!("did you mean `{name}`?"),
-                (None, Some(section)) if of.is_none() => format!("it is a setting of the section [{section}]"),
+                (None, [section]) if of.is_none() => format!("it is a setting of the section [{section}]"),
+                (None, [first, rest @ ..]) if of.is_none() => {
+                    format!("it is a setting of the sections [{first}] and [{}]", rest.join("] and ["))
+                }
                 _ => NAMES.to_owned(),
             };
             return Err(self.refused(line, &format!("there is no setting `{flag}`{place}"), hint));
@@ -164,7 +174,7 @@ impl File<'_> {
     }
 
     fn wrong(&self, line: usize, what: String) -> anyhow::Error {
-        self.refused(line, &what, NAMES.to_owned())
+        self.refused(line, &what, VALUES.to_owned())
     }
 
     fn refused(&self, line: usize, what: &str, hint: String) -> anyhow::Error {
@@ -179,10 +189,16 @@ fn similar<'n>(given: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n 
     edits.filter(|(edits, name)| *edits <= 2 && *edits < name.len()).min().map(|(_, name)| name)
 }
 
-/// The section of a setting that is in none.
-fn section_of<'c>(flag: &str, command: &'c Command) -> Option<&'c str> {
-    let owner = command.get_subcommands().find(|owner| flag_of(owner, flag).is_some())?;
-    Some(if is_of_models(flag_of(owner, flag)) { MODELS } else { owner.get_name() })
+/// The sections that a setting which is in none may be in, by name.
+fn sections_of<'c>(flag: &str, command: &'c Command) -> Vec<&'c str> {
+    let has = |owner: &&Command| flag_of(owner, flag).is_some_and(|argument| !argument.is_required_set());
+    let owners: Vec<&Command> = command.get_subcommands().filter(has).collect();
+    if owners.iter().any(|owner| is_of_models(flag_of(owner, flag))) {
+        return vec![MODELS];
+    }
+    let mut names: Vec<&str> = owners.into_iter().map(Command::get_name).collect();
+    names.sort_unstable();
+    names
 }
 
 /// A value as it would be typed; none for what cannot be.

@@ -41,6 +41,8 @@ struct Train {
     model: String,
     #[arg(long = "adapter")]
     adapters: Vec<AdapterFlag>,
+    #[arg(long)]
+    keep_threads: bool,
 }
 
 #[derive(Debug, clap::Args)]
@@ -90,6 +92,8 @@ struct Documents {
 struct Serve {
     #[arg(long, default_value_t = 8420, value_name = "N")]
     port: u16,
+    #[arg(long)]
+    keep_threads: bool,
     #[command(flatten)]
     models: ModelFlags,
 }
@@ -275,7 +279,14 @@ fn a_misspelt_or_misplaced_setting_has_a_hint() {
     check("[sreve]\nport = 3", "did you mean [serve]?");
     check("model = \"a\"", "it is a setting of the section [models]");
     check("port = 3", "it is a setting of the section [serve]");
+    check("keep-threads = true", "it is a setting of the sections [serve] and [train]");
+    check("corpus = \"a\"", "it is a setting of the section [ask]");
+    check("[serve", super::file::SYNTAX);
+    check("threads 3", super::file::SYNTAX);
     check("xyz = 3", "the names are those of the flags: memlocal COMMAND --help lists them");
+    let values = "the values are those of the flags: memlocal COMMAND --help describes them";
+    check("threads = 0", values);
+    check("offline = 1", values);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Arg, Command};
+use clap::{Arg, ArgMatches, Command};
 
 use crate::output::{error_has_colours, print_styled_error};
 
@@ -13,25 +13,42 @@ pub(super) fn exit_with_usage(mut error: clap::Error, command: &Command) -> ! {
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         error.exit();
     }
-    if let Some(ContextValue::String(given)) = error.get(ContextKind::InvalidSubcommand).cloned()
-        && let Some(nearest) = nearest(&given, command)
-    {
-        error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(vec![nearest]));
-    }
+    let words: Vec<OsString> = std::env::args_os().collect();
+    let hint = take_hint(&mut error, command, &words);
     let message = error.render();
     let message = if error_has_colours() { message.ansi().to_string() } else { message.to_string() };
-    print_styled_error(in_plain_words(message.trim_end()));
-    if let Some(hint) = hint(&error, command, &std::env::args_os().collect::<Vec<_>>()) {
-        print_styled_error(format_args!("hint: {hint}"));
-    }
+    print_styled_error(in_plain_words(without_reference(&message).trim_end()));
+    print_styled_error(format_args!("hint: {hint}"));
     std::process::exit(error.exit_code())
 }
 
-/// The hint where clap does not say what is to be corrected.
+/// The hint what to correct. clap's suggestions are removed from the error.
+fn take_hint(error: &mut clap::Error, command: &Command, words: &[OsString]) -> String {
+    let suggestion = take_suggestion(error);
+    hint(error, command, words).or(suggestion).unwrap_or_else(|| {
+        let what = if error.kind() == ErrorKind::InvalidSubcommand { "commands" } else { "arguments" };
+        format!("{} --help shows its {what}", path_of(command, words))
+    })
+}
+
+/// A suggestion of clap. Those of subcommands are dropped: `nearest` has better ones.
+fn take_suggestion(error: &mut clap::Error) -> Option<String> {
+    let mut take = |kind| error.remove(kind).map(|value| value.to_string()).filter(|text| !text.is_empty());
+    take(ContextKind::SuggestedSubcommand);
+    let [argument, value, other] =
+        [ContextKind::SuggestedArg, ContextKind::SuggestedValue, ContextKind::Suggested].map(&mut take);
+    argument.or(value).map(|meant| format!("did you mean `{meant}`?")).or(other)
+}
+
+/// The hint where clap has none, or one that is worse.
 fn hint(error: &clap::Error, command: &Command, words: &[OsString]) -> Option<String> {
     match error.kind() {
         ErrorKind::UnknownArgument if is_unquoted_question(error, command, words) => {
             Some("put the question in quotes after `ask`".into())
+        }
+        ErrorKind::InvalidSubcommand => {
+            let Some(ContextValue::String(given)) = error.get(ContextKind::InvalidSubcommand) else { return None };
+            nearest(given, command, words).map(|name| format!("did you mean `{name}`?"))
         }
         ErrorKind::ValueValidation | ErrorKind::InvalidValue => {
             let name = variable_of(&flag_of(error)?, command, words)?;
@@ -39,6 +56,23 @@ fn hint(error: &clap::Error, command: &Command, words: &[OsString]) -> Option<St
         }
         _ => None,
     }
+}
+
+/// The names of the program and of the command that the words name: `memlocal corpus show`.
+fn path_of(command: &Command, words: &[OsString]) -> String {
+    let matches = command.clone().ignore_errors(true).try_get_matches_from(words).ok();
+    let mut names = vec![command.get_name()];
+    let mut named = matches.as_ref().and_then(ArgMatches::subcommand);
+    while let Some((name, matches)) = named {
+        names.push(name);
+        named = matches.subcommand();
+    }
+    names.join(" ")
+}
+
+/// A message of clap without its last line, which names --help.
+fn without_reference(message: &str) -> &str {
+    message.split("\n\nFor more information, try ").next().unwrap_or(message)
 }
 
 /// Whether `ask` has more words than its question.
@@ -86,10 +120,42 @@ pub(super) fn in_plain_words(message: &str) -> String {
 }
 
 /// The subcommand that a word most likely misspells, at its position on the command line.
-fn nearest(given: &str, command: &Command) -> Option<String> {
-    let words = std::env::args_os().skip(1).take_while(|word| word != given);
-    let parent = words.fold(command, |parent, word| parent.find_subcommand(word).unwrap_or(parent));
+fn nearest(given: &str, command: &Command, words: &[OsString]) -> Option<String> {
+    let before = words.iter().skip(1).take_while(|word| *word != given);
+    let parent = before.fold(command, |parent, word| parent.find_subcommand(word).unwrap_or(parent));
     let names = parent.get_subcommands().filter(|known| !known.is_hide_set()).map(Command::get_name);
     let edits = names.map(|name| (strsim::damerau_levenshtein(given, name), name));
     edits.filter(|(edits, _)| *edits <= 2).min().map(|(_, name)| name.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn command() -> Command {
+        let kv = Arg::new("kv").long("kv").value_parser(["f16", "q8_0"]);
+        let ask = Command::new("ask").arg(Arg::new("question")).arg(Arg::new("method").long("method")).arg(kv);
+        let show = Command::new("show").arg(Arg::new("name").required(true));
+        Command::new("memlocal").subcommand(ask).subcommand(Command::new("corpus").subcommand(show))
+    }
+
+    #[test]
+    fn wrong_usage_has_one_hint() {
+        let check = |words: &str, want: &str| {
+            let words: Vec<OsString> = words.split(' ').map(OsString::from).collect();
+            let mut error = command().try_get_matches_from(&words).unwrap_err();
+            assert_eq!(take_hint(&mut error, &command(), &words), want);
+            let message = error.render().to_string();
+            let shown = without_reference(&message);
+            assert!(!shown.contains("tip:") && !shown.contains("--help"), "{shown}");
+        };
+        check("memlocal aks", "did you mean `ask`?");
+        check("memlocal frobnicate", "memlocal --help shows its commands");
+        check("memlocal corpus shwo", "did you mean `show`?");
+        check("memlocal ask --metod gam", "did you mean `--method`?");
+        check("memlocal ask --kv q8", "did you mean `q8_0`?");
+        check("memlocal ask --kv x7", "memlocal ask --help shows its arguments");
+        check("memlocal ask Who is", "put the question in quotes after `ask`");
+        check("memlocal corpus show", "memlocal corpus show --help shows its arguments");
+    }
 }
