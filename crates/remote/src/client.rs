@@ -14,7 +14,7 @@ use hyper::{Method, Request, StatusCode};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy;
 use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::TokioExecutor;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
 use rustls::{ClientConfig, RootCertStore};
 use tokio::time::timeout;
 
@@ -22,6 +22,8 @@ use crate::{Address, RemoteError};
 
 /// Timeout of connecting.
 const CONNECT: Duration = Duration::from_secs(10);
+/// How long an unused connection is kept: vLLM's server closes one after 5 s, which could cross the next request on it.
+const IDLE: Duration = Duration::from_secs(4);
 /// Timeout of reading: a long prompt may take this long to its first token.
 const SILENCE: Duration = Duration::from_mins(10);
 /// Limit on the bytes of a body, unless another is set.
@@ -53,7 +55,9 @@ impl Client {
             value.set_sensitive(true);
             headers.insert(AUTHORIZATION, value);
         }
-        Ok(Client { client: legacy::Client::builder(TokioExecutor::new()).build(connector), headers })
+        let mut builder = legacy::Client::builder(TokioExecutor::new());
+        builder.pool_timer(TokioTimer::new()).pool_idle_timeout(IDLE);
+        Ok(Client { client: builder.build(connector), headers })
     }
 
     pub async fn get(&self, url: String) -> Result<Response, Lost> {
@@ -164,5 +168,51 @@ pub(crate) fn words(error: &(dyn Error + 'static)) -> String {
             "it closed the connection before its answer was complete".to_owned()
         }
         _ => cause.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead, BufReader, Write};
+    use std::net::TcpListener;
+    use std::thread;
+
+    use super::*;
+
+    /// The address of a server that closes no connection, and answers each request with the number of its connection.
+    fn server() -> Address {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+        let address = format!("http://{}/v1", listener.local_addr().expect("it is bound"));
+        thread::spawn(move || {
+            for (number, stream) in listener.incoming().map_while(Result::ok).enumerate() {
+                thread::spawn(move || {
+                    let lines = BufReader::new(&stream).lines().map_while(Result::ok);
+                    for _ in lines.filter(String::is_empty) {
+                        let answer = format!("HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\n{number}");
+                        let _ = (&stream).write_all(answer.as_bytes());
+                    }
+                });
+            }
+        });
+        address.parse().expect("an address")
+    }
+
+    #[test]
+    fn a_connection_that_was_unused_for_5_s_is_not_used_again() {
+        let address = server();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let connections = runtime.block_on(async {
+            let client = Client::new(&address, None).expect("a client");
+            let ask = || async {
+                let response = client.get(address.of("models")).await.expect("a response");
+                response.text().await.expect("a body")
+            };
+            let first = ask().await;
+            tokio::time::pause();
+            tokio::time::advance(Duration::from_secs(5)).await;
+            tokio::time::resume();
+            [first, ask().await]
+        });
+        assert_eq!(connections, ["0", "1"]);
     }
 }

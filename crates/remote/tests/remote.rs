@@ -228,7 +228,7 @@ fn refusals_keep_their_meaning() {
     check(
         json(),
         status("400 Bad Request", "", &error("the provided JSON schema contains features not supported by xgrammar")),
-        "the answer form of step gam.reflect cannot be enforced: URL says: the provided JSON schema contains features not \
+        "the output format of step gam.reflect cannot be enforced: URL says: the provided JSON schema contains features not \
          supported by xgrammar",
     );
     check(

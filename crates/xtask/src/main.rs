@@ -45,6 +45,8 @@ const QUICK: [(&str, &[&str]); 2] = [
             "-p",
             "scheduler",
             "-p",
+            "schema-check",
+            "-p",
             "sources",
             "-p",
             "store",

@@ -153,6 +153,12 @@ pub enum FetchError {
         /// What the client says.
         source: Box<dyn Error + Send + Sync>,
     },
+    /// `HF_ENDPOINT` is not an address.
+    #[error("HF_ENDPOINT is `{address}`, which is not the address of a hub")]
+    HubAddress {
+        /// What it is, without a user and a password.
+        address: String,
+    },
     /// The hub requires a permission, or has no such repository: without a permission it does not say which.
     #[error("{repo} does not exist, or may not be read without a permission (HTTP {status})")]
     HubRefused {
@@ -251,6 +257,10 @@ impl FetchError {
                 "offline, only this disk was asked: fetch it once with a network (memlocal models pull {choice}), or copy \
                  its files from elsewhere (memlocal models pull {choice} --from PATH)"
             )),
+            Self::HubAddress { .. } => Some(HUB_ADDRESS.to_owned()),
+            Self::Unavailable { attempts, .. } if attempts.iter().any(Attempt::has_no_address) => {
+                Some(HUB_ADDRESS.to_owned())
+            }
             Self::Unavailable { choice, .. } => {
                 Some(format!("copy its files from another machine: memlocal models pull {choice} --from PATH"))
             }
@@ -273,6 +283,15 @@ impl FetchError {
             io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => Self::NotWritable { path, source },
             _ => Self::Io { path, source },
         }
+    }
+}
+
+/// The hint for an address of a hub that is none.
+const HUB_ADDRESS: &str = "HF_ENDPOINT takes an address such as https://huggingface.co";
+
+impl Attempt {
+    fn has_no_address(&self) -> bool {
+        matches!(self.why, FetchError::HubAddress { .. })
     }
 }
 

@@ -81,7 +81,7 @@ impl<'a> Hub<'a> {
         let builder = builder.with_token(options.hub_token.as_ref().map(|token| token.0.clone()));
         let named = options.hub_endpoint.clone().or_else(|| env::var("HF_ENDPOINT").ok());
         let builder = match named.filter(|endpoint| !endpoint.is_empty()) {
-            Some(endpoint) => builder.with_endpoint(endpoint.trim_end_matches('/').to_owned()),
+            Some(endpoint) => builder.with_endpoint(checked(&endpoint)?.to_owned()),
             None => builder,
         };
         let api = builder.build().map_err(|error| FetchError::HubFailed { source: error.into() })?;
@@ -173,6 +173,21 @@ impl<'a> Hub<'a> {
             error => FetchError::HubFailed { source: error.into() },
         }
     }
+}
+
+/// The address of a hub, without a slash at its end.
+///
+/// # Errors
+/// [`FetchError::HubAddress`].
+fn checked(address: &str) -> Result<&str, FetchError> {
+    let uri = address.parse::<ureq::http::Uri>().ok();
+    let is_web = |uri: &ureq::http::Uri| matches!(uri.scheme_str(), Some("http" | "https"));
+    if uri.filter(is_web).is_some_and(|uri| uri.host().is_some_and(|host| !host.is_empty())) {
+        return Ok(address.trim_end_matches('/'));
+    }
+    // A user and a password may be in front of the host.
+    let (_, shown) = address.rsplit_once('@').unwrap_or(("", address));
+    Err(FetchError::HubAddress { address: shown.to_owned() })
 }
 
 /// A file in our private cache.

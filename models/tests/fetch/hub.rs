@@ -46,6 +46,24 @@ fn a_repository_is_installed_and_its_commit_noted() {
 }
 
 #[test]
+fn a_hub_without_an_address_is_refused_with_a_hint() {
+    let mut world = World::new();
+    for (address, shown) in [
+        ("foo", "foo"),
+        ("localhost:8080", "localhost:8080"),
+        ("ftp://mirror", "ftp://mirror"),
+        ("https://", "https://"),
+        ("ann:secret@mirror", "mirror"),
+    ] {
+        world.options.hub_endpoint = Some(address.to_owned());
+        let error = world.fetch(&toy(HUB)).unwrap_err();
+        let why = format!("HF_ENDPOINT is `{shown}`, which is not the address of a hub");
+        assert!(error.to_string().contains(&why) && !error.to_string().contains("secret"), "{error}");
+        assert_eq!(error.hint().as_deref(), Some("HF_ENDPOINT takes an address such as https://huggingface.co"));
+    }
+}
+
+#[test]
 fn a_failed_answer_is_no_file_and_no_reason_to_begin_again() {
     let hub = hub(content(WEIGHTS));
     let world = world(&hub);
