@@ -63,6 +63,15 @@ impl Corpus {
         self.passages_where("WHERE layer = ? ORDER BY id", [layer])
     }
 
+    /// The number of passages of a layer. It reads no passage.
+    ///
+    /// # Errors
+    /// Errors of reading the database.
+    pub fn count(&self, layer: Layer) -> Result<usize> {
+        let count = "SELECT count(*) FROM passage WHERE layer = ?";
+        Ok(self.database.row(count, [layer], |row| row.get::<_, u32>(0))?.unwrap_or(0) as usize)
+    }
+
     /// The passages of one layer of a document in the order of the text.
     ///
     /// # Errors

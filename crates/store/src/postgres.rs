@@ -15,6 +15,13 @@ use crate::{Error, Result, without_secrets};
 
 /// Timeout of connecting, unless the address sets another.
 const CONNECT: Duration = Duration::from_secs(10);
+/// A connection whose server has lost power or network is given up after this time without data and this many unanswered probes,
+/// a minute in all, unless the address sets others. The default is more than two hours, in which all readers would wait for it.
+const KEEPALIVE_IDLE: Duration = Duration::from_secs(30);
+/// The same for a query that such a server does not acknowledge, which no probe follows: the default is 15 minutes.
+const UNACKNOWLEDGED: Duration = Duration::from_mins(1);
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
+const KEEPALIVE_PROBES: u32 = 3;
 /// PostgreSQL truncates a connection's application name to this length.
 const MAX_SIGNATURE_BYTES: usize = 63;
 /// Words of the command line in it: the program and its subcommand.
@@ -44,6 +51,7 @@ impl Postgres {
         if config.get_application_name().is_none() {
             config.application_name(&signature());
         }
+        keep_alive(&mut config);
         let local = |host: &Host| match host {
             Host::Tcp(name) => name == "localhost" || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback()),
             Host::Unix(_) => true,
@@ -95,6 +103,22 @@ impl fmt::Debug for Postgres {
     }
 }
 
+/// Sets the keepalive of connections where the address leaves it at its default.
+fn keep_alive(config: &mut Config) {
+    if config.get_keepalives_idle() == Config::new().get_keepalives_idle() {
+        config.keepalives_idle(KEEPALIVE_IDLE);
+    }
+    if config.get_keepalives_interval().is_none() {
+        config.keepalives_interval(KEEPALIVE_INTERVAL);
+    }
+    if config.get_keepalives_retries().is_none() {
+        config.keepalives_retries(KEEPALIVE_PROBES);
+    }
+    if config.get_tcp_user_timeout().is_none() {
+        config.tcp_user_timeout(UNACKNOWLEDGED);
+    }
+}
+
 /// The application name, which shows other clients who holds a lock.
 fn signature() -> String {
     signature_of(process::id(), env::args_os().map(|word| word.to_string_lossy().into_owned()))
@@ -129,6 +153,21 @@ mod tests {
         check("hostaddr=198.51.100.7 dbname=memory", Some(("198.51.100.7", false)));
         check("hostaddr=127.0.0.1 dbname=memory", Some(("127.0.0.1", true)));
         check("dbname=memory", None);
+    }
+
+    #[test]
+    fn a_server_that_has_lost_power_is_given_up_after_a_minute_unless_the_address_sets_another_time() {
+        let check = |options: &str, idle_seconds: u64, interval_seconds: u64, probes: u32, user_seconds: u64| {
+            let postgres = Postgres::at(&format!("host=localhost dbname=memory {options}")).expect("it is an address");
+            let Postgres { config, .. } = &*postgres;
+            assert_eq!(config.get_keepalives_idle(), Duration::from_secs(idle_seconds), "{options}");
+            let probing = (config.get_keepalives_interval(), config.get_keepalives_retries());
+            assert_eq!(probing, (Some(Duration::from_secs(interval_seconds)), Some(probes)), "{options}");
+            assert_eq!(config.get_tcp_user_timeout(), Some(&Duration::from_secs(user_seconds)), "{options}");
+        };
+        check("", 30, 10, 3, 60);
+        let others = "keepalives_idle=300 keepalives_interval=20 keepalives_retries=5 tcp_user_timeout=90";
+        check(others, 300, 20, 5, 90);
     }
 
     #[test]

@@ -154,10 +154,17 @@ impl Salvage<'_> {
             let kept = self.unless_failed(self.new.transact(|| self.derived(DerivedId(id))))?;
             self.loss.derived += usize::from(!matches!(kept, Ok(true)));
         }
-        // Ids are never reused.
-        for mut row in all(old, "SELECT name, seq FROM sqlite_sequence").unwrap_or_default() {
-            row.reverse();
-            self.new.execute("UPDATE sqlite_sequence SET seq = max(seq, ?) WHERE name = ?", params_from_iter(row))?;
+        self.last_ids()
+    }
+
+    /// Saves the last ids that were assigned, also of tables of which no row was saved: ids are never reused.
+    fn last_ids(&self) -> Result<()> {
+        let raise = "UPDATE sqlite_sequence SET seq = max(seq, ?2) WHERE name = ?1";
+        let insert = "INSERT INTO sqlite_sequence (name, seq) VALUES (?1, ?2)";
+        for row in all(&self.damaged.database, "SELECT name, seq FROM sqlite_sequence").unwrap_or_default() {
+            if self.new.execute(raise, params_from_iter(&row))? == 0 {
+                self.new.execute(insert, params_from_iter(&row))?;
+            }
         }
         Ok(())
     }

@@ -112,6 +112,19 @@ fn a_new_cut_of_the_same_text_replaces_its_layer_only() -> Outcome {
 }
 
 #[test]
+fn passages_are_counted_by_layer() -> Outcome {
+    let scratch = Scratch::new();
+    let mut writer = scratch.writer();
+    assert_eq!(writer.count(Layer::Page)?, 0);
+    let passages = [lines(Layer::Page, "one\ntwo\n"), lines(Layer::Turn, "one\ntwo\nthree\n")].concat();
+    let text = "one\ntwo\nthree\n";
+    writer.put_document(&NewDocument { path: "a", kind: "text", title: "a", text, passages: &passages })?;
+    put_lines(&mut writer, "b", "four\nfive\n")?;
+    assert_eq!([writer.count(Layer::Page)?, writer.count(Layer::Turn)?, writer.count(Layer::Chunk)?], [4, 3, 0]);
+    Ok(())
+}
+
+#[test]
 fn derived_files_go_when_a_document_goes_or_changes() -> Outcome {
     let scratch = Scratch::new();
     let mut writer = scratch.writer();

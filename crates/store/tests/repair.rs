@@ -69,6 +69,23 @@ fn a_damaged_text_costs_its_document_only() -> Outcome {
 }
 
 #[test]
+fn ids_are_not_reused_where_no_document_could_be_saved() -> Outcome {
+    let scratch = Scratch::new();
+    let (lost, page) = {
+        let mut writer = scratch.writer();
+        let lost = put_lines(&mut writer, "only.txt", "the only line\n")?;
+        (lost, writer.passages(Layer::Page)?[0].id)
+    };
+    flip(&scratch.file("memory.sqlite"), b"the only line")?;
+    let loss = Loss { documents: vec!["only.txt".to_owned()], ..Loss::default() };
+    assert_eq!(scratch.corpora.repair("scratch")?, Repaired::Without(loss));
+    let mut writer = scratch.corpora.open_writer("scratch")?;
+    let again = put_lines(&mut writer, "only.txt", "again\n")?;
+    assert!(again > lost && writer.passages(Layer::Page)?[0].id > page);
+    Ok(())
+}
+
+#[test]
 fn a_damaged_vector_is_made_again() -> Outcome {
     let scratch = filled()?;
     let vector = {
