@@ -98,11 +98,11 @@ impl Worker {
         match message {
             Message::Submit { model, id, namespace, submission } => match &mut self.models[model] {
                 Some(model) => model.submit(id, namespace, *submission),
-                None => drop(submission.reply.send(Err(unloaded(submission.step)))),
+                None => drop(submission.reply.send(Err(unloaded()))),
             },
             Message::Score { model, id, job } => match &mut self.models[model] {
                 Some(model) => model.submit_score(id, *job),
-                None => drop(job.reply.send(Err(unloaded(job.step)))),
+                None => drop(job.reply.send(Err(unloaded()))),
             },
             Message::Cancel { model, id } => {
                 if let Some(model) = &mut self.models[model] {
@@ -145,6 +145,6 @@ impl Worker {
 }
 
 /// Why a call of an unloaded model is refused.
-fn unloaded(step: &str) -> CallError {
-    CallError::NoModel { what: format!("step {step}: it was unloaded") }
+fn unloaded() -> CallError {
+    CallError::NoModel { what: "this call: its model was unloaded".into() }
 }

@@ -24,7 +24,7 @@ fn an_unloaded_model_refuses_calls_and_answers_as_before_once_it_is_loaded_again
     assert!(engine.unload(0).unwrap());
     assert!(engine.unload(0).unwrap(), "it is unloaded already");
     let refused = run(engine.call(call.clone())).unwrap_err();
-    assert!(matches!(refused, CallError::NoModel { .. }), "{refused}");
+    assert_eq!(refused.to_string(), "no model is loaded for this call: its model was unloaded");
     let unloaded = state(&engine);
     assert_eq!((unloaded.total_pages, unloaded.cached_pages), (0, 0));
     assert!(unloaded.steps >= before.steps, "its counts stay: {unloaded:?}");

@@ -4,6 +4,9 @@ use std::fmt::Write;
 
 use serde_json::{Map, Value, json};
 
+use super::extent::{Extent, is_irregular};
+use super::patterns;
+
 /// Maximum number of keys of which one must be present, each of which becomes an alternative.
 const MAX_ALTERNATIVES: usize = 8;
 
@@ -126,8 +129,8 @@ pub(crate) fn without(types: &[&str]) -> Option<Value> {
     (known && !rest.is_empty()).then(|| json!({ "type": rest }))
 }
 
-/// An equivalent of `propertyNames` if there are no other rules for names.
-pub(crate) fn names(schema: &Value, fields: &Map<String, Value>) -> Option<Value> {
+/// An equivalent of `propertyNames` if there are no other rules for names and their pattern can be enforced.
+pub(crate) fn names(schema: &Value, fields: &Map<String, Value>, extent: Extent) -> Option<Value> {
     if schema == &json!(true) || schema == &json!({}) {
         return Some(json!({}));
     }
@@ -140,7 +143,8 @@ pub(crate) fn names(schema: &Value, fields: &Map<String, Value>) -> Option<Value
     for (key, value) in names {
         match key.as_str() {
             "type" if value == "string" => {}
-            "pattern" => pattern = Some(value.as_str()?.to_owned()),
+            "pattern" if is_irregular(value, extent) => return None,
+            "pattern" => pattern = Some(patterns::plain(value.as_str()?)),
             "enum" => only = Some(value.as_array()?.iter().map(Value::as_str).collect::<Option<Vec<_>>>()?),
             "minLength" => least = value.as_u64()?,
             "maxLength" => most = Some(value.as_u64()?),
