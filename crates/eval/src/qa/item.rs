@@ -123,16 +123,14 @@ impl Item {
     }
 
     /// Scores the answer by every scorer that applies, and determines the outcome if the suite has outcomes. A
-    /// question whose method failed scores 0 and is wrong; without gold answers nothing can be compared.
+    /// question whose method failed scores 0 and is wrong.
     pub fn score(&mut self, suite: QaSuite, scorers: &[Scorer]) {
         if suite.has_outcomes() {
             let abstained = self.grounding.and_then(|grounding| grounding.abstained);
             let answered = || outcome(&self.question, &self.answer, abstained);
             self.outcome = Some(if self.failed.is_some() { Outcome::Wrong } else { answered() });
         }
-        let is_comparable = !(suite.has_outcomes() && self.question.is_unanswerable());
-        let applies = scorers.iter().filter(|scorer| QaSuite::applies(**scorer, !self.question.options.is_empty()));
-        let applies = applies.filter(|_| is_comparable);
+        let applies = scorers.iter().filter(|scorer| suite.applies(**scorer, &self.question));
         let mark = |scorer: &Scorer| {
             let verdict = self.verdicts.get(&scorer.to_string()).map(String::as_str);
             let mark = match self.failed {

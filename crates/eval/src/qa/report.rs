@@ -251,17 +251,25 @@ fn cost(column: &Column, items: &[&Item], prepared: &[Prepared], measured: &[Mea
     let of_column = prepared.iter().filter(|line| (&line.model, &line.method) == (&column.0, &column.1));
     of_column.for_each(|line| cost.prepare += line.usage);
     let of_column = |line: &&Measured| (&line.scope.model, &line.scope.method) == (&column.0, &column.1);
-    for line in measured.iter().filter(of_column) {
+    let measured: Vec<&Measured> = measured.iter().filter(of_column).collect();
+    for line in &measured {
         cost.peak_memory_bytes = cost.peak_memory_bytes.max(line.peak_memory_bytes);
-        let add = |sum: Option<f64>| sum.zip(line.seconds).map(|(sum, seconds)| sum + seconds);
-        if line.scope.question.is_some() {
-            cost.answer_seconds = add(cost.answer_seconds.or(Some(0.0)));
-        } else {
-            cost.prepare_seconds = add(cost.prepare_seconds);
+        if line.scope.question.is_none() {
+            cost.prepare_seconds = cost.prepare_seconds.zip(line.seconds).map(|(sum, seconds)| sum + seconds);
             cost.prepare_fallbacks += line.fallbacks;
         }
     }
+    cost.answer_seconds = answer_seconds(items, &measured);
     cost
+}
+
+/// Wall-clock seconds of the questions; none if some of them have no time, as in a run that was resumed with another width.
+fn answer_seconds(items: &[&Item], measured: &[&Measured]) -> Option<f64> {
+    let seconds: BTreeMap<(&str, &str), f64> = measured
+        .iter()
+        .filter_map(|line| Some(((line.scope.case.as_str(), line.scope.question.as_deref()?), line.seconds?)))
+        .collect();
+    items.iter().map(|item| seconds.get(&(item.case.as_str(), item.question.id.as_str())).copied()).sum()
 }
 
 fn step_rows(column: &Column, items: &[&Item], prepared: &[Prepared]) -> Vec<StepRow> {

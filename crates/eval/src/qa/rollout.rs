@@ -1,7 +1,8 @@
 //! Rollouts: the calls of a run with their rewards, one JSON object a line, for trainers by reinforcement.
 //!
-//! GAM (arXiv 2511.18423) rewards memorizer and researcher alike by the quality of the final answer (equation 6) and compares that
-//! with the mean reward of the agent (equation 7). A call that prepares a text is rewarded by the mean over its questions.
+//! GAM (arXiv 2511.18423) rewards memorizer and researcher alike by the quality of the final answer (equation 6). A call that
+//! prepares a text is rewarded by the mean over its questions. All calls for a question, or for a preparation, are a trajectory;
+//! `task` tells which trajectories of other runs are comparable. `advantage` compares single calls, for other trainers than ours.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
@@ -15,6 +16,7 @@ use super::lines;
 use super::plan::Plan;
 use super::reporting::scored;
 use super::tape::{CallRecord, Scope, TRANSCRIPT};
+use super::tape_key::short;
 use crate::run_folder::replace;
 use crate::score::Scorer;
 use crate::{Error, Result};
@@ -37,6 +39,8 @@ struct Rollout<'a> {
     model: &'a str,
     case: &'a str,
     question: Option<&'a str>,
+    /// Equal for trajectories that can be compared ([`task`]).
+    task: String,
     finish: Finish,
     /// The reply ended by itself, so its form is the model's own.
     valid: bool,
@@ -44,7 +48,7 @@ struct Rollout<'a> {
     answer_reward: f64,
     /// The answer's, or 0 for a reply that is not valid.
     reward: f64,
-    /// Minus the mean of the agent.
+    /// `reward` minus the mean over the agent's calls.
     advantage: f64,
     data_source: &'a str,
     reward_model: RewardModel<'a>,
@@ -100,7 +104,8 @@ pub fn write_rollouts(run: &Path, plan: &Plan, scorer: Scorer, file: &Path) -> R
             let what = || Error::NotOnTape { what: format!("the tokens of step {}", record.step) };
             let sampled = record.sampled.as_ref().ok_or_else(what)?;
             let question = record.scope.question.as_deref();
-            let item = question.and_then(|question| items.get(&scope_key(&record.scope, question)));
+            let questions = questions(&record.scope, &items);
+            let asked = questions.first().filter(|_| question.is_some());
             let reward = reward(record, answer_reward);
             let line = Rollout {
                 prompt: &sampled.messages,
@@ -117,6 +122,7 @@ pub fn write_rollouts(run: &Path, plan: &Plan, scorer: Scorer, file: &Path) -> R
                 model: &record.answered_by,
                 case: &record.scope.case,
                 question,
+                task: task(&questions),
                 finish: record.finish,
                 valid: !record.finish.is_cut(),
                 scorer: scorer.to_string(),
@@ -126,7 +132,7 @@ pub fn write_rollouts(run: &Path, plan: &Plan, scorer: Scorer, file: &Path) -> R
                 data_source: &plan.suite,
                 reward_model: RewardModel {
                     style: "rule",
-                    ground_truth: item.map_or(&[], |item| item.question.golds.as_slice()),
+                    ground_truth: asked.map_or(&[], |item| item.question.golds.as_slice()),
                 },
                 extra_info: ExtraInfo { index: count.written },
             };
@@ -142,20 +148,34 @@ fn key(item: &Item) -> [&str; 4] {
     [&item.model, &item.method, &item.case, &item.question.id]
 }
 
-fn scope_key<'a>(scope: &'a Scope, question: &'a str) -> [&'a str; 4] {
-    [&scope.model, &scope.method, &scope.case, question]
+/// The question that a call is made for; of a preparation all questions of its case, by their ids.
+fn questions<'a>(scope: &'a Scope, items: &BTreeMap<[&'a str; 4], &'a Item>) -> Vec<&'a Item> {
+    let case: [&str; 3] = [&scope.model, &scope.method, &scope.case];
+    let [model, method, name] = case;
+    if let Some(question) = &scope.question {
+        return items.get(&[model, method, name, question.as_str()]).copied().into_iter().collect();
+    }
+    let from_case = items.range([model, method, name, ""]..);
+    from_case.take_while(|(key, _)| key[..3] == case).map(|(_, item)| *item).collect()
 }
 
-/// The score of the answer that a call led to; of a preparation the mean over the questions of its case.
+/// The mean score of the answers to the questions that a call is made for; `None` if none of them has a score.
 fn answer_reward(scope: &Scope, items: &BTreeMap<[&str; 4], &Item>, scorer: Scorer) -> Option<f64> {
     let name = scorer.to_string();
-    let score = |item: &Item| item.scores.get(&name).map(|mark| mark.value);
-    if let Some(question) = &scope.question {
-        return items.get(&scope_key(scope, question)).and_then(|item| score(item));
-    }
-    let of_case = |item: &&&Item| (&item.model, &item.method, &item.case) == (&scope.model, &scope.method, &scope.case);
-    let scores: Vec<f64> = items.values().filter(of_case).filter_map(|item| score(item)).collect();
+    let questions = questions(scope, items);
+    let scores: Vec<f64> = questions.iter().filter_map(|item| Some(item.scores.get(&name)?.value)).collect();
     (!scores.is_empty()).then(|| scores.iter().sum::<f64>() / scores.len() as f64)
+}
+
+/// A digest of questions and their gold answers. Ids do not tell whether two runs have asked the same: generated data have the
+/// same ids for every seed.
+fn task(questions: &[&Item]) -> String {
+    let mut texts = Vec::new();
+    for item in questions {
+        texts.extend([item.question.id.as_str(), item.question.text.as_str()]);
+        texts.extend(item.question.golds.iter().map(String::as_str));
+    }
+    short(&texts)
 }
 
 fn reward(record: &CallRecord, answer: f64) -> f64 {
@@ -166,7 +186,7 @@ fn agent_key(record: &CallRecord) -> (&str, &str, Agent) {
     (&record.answered_by, &record.scope.method, record.agent)
 }
 
-/// The mean reward of each agent of a method with a model: the baseline of equation 7.
+/// The mean reward of the calls of each agent of a method with a model.
 fn agent_means<'a>(scored: &[(&'a CallRecord, Option<f64>)]) -> BTreeMap<(&'a str, &'a str, Agent), f64> {
     let mut sums: BTreeMap<(&str, &str, Agent), (f64, usize)> = BTreeMap::new();
     for (record, answer) in scored {

@@ -79,13 +79,13 @@ pub struct Cost {
     pub questions: usize,
     /// All preparation together.
     pub prepare: Usage,
-    /// Wall-clock seconds of preparation if questions are asked one at a time; otherwise cases run concurrently.
+    /// Wall-clock seconds of preparation if all questions were asked one at a time; otherwise cases run concurrently.
     pub prepare_seconds: Option<f64>,
     /// Rejected replies or skipped steps of preparation.
     pub prepare_fallbacks: usize,
     /// All questions together; seconds are those of calls, which run concurrently.
     pub answer: Usage,
-    /// Wall-clock seconds of the questions, if they are asked one at a time.
+    /// Wall-clock seconds of the questions, if all of them were asked one at a time.
     pub answer_seconds: Option<f64>,
     /// Rejected replies or skipped steps of answering.
     pub answer_fallbacks: usize,

@@ -327,8 +327,9 @@ impl Asking<'_> {
     }
 
     async fn verdicts(&self, question: &Question, answer: &str, taped: &Taped<'_>) -> Result<BTreeMap<String, String>> {
-        let mut verdicts = BTreeMap::new();
-        for scorer in self.scorers.iter().filter(|scorer| scorer.asks(question, answer)) {
+        let (suite, mut verdicts) = (self.plan.suite()?, BTreeMap::new());
+        let asks = |scorer: &&Scorer| suite.applies(**scorer, question) && scorer.asks(question, answer);
+        for scorer in self.scorers.iter().filter(asks) {
             if let Some(judge) = scorer.judge() {
                 let reply = taped.call(judge.call(question, answer)).await?;
                 verdicts.insert(scorer.to_string(), reply.text);

@@ -71,9 +71,14 @@ impl QaSuite {
         }
     }
 
-    /// Whether a scorer applies to a question: letters for options, words for free answers.
-    pub fn applies(scorer: Scorer, has_options: bool) -> bool {
+    /// Whether a scorer applies to a question: letters for options, words for free answers. The answer that LoCoMo has for an
+    /// adversarial question is wrong: only its own scorer expects a refusal instead. Where outcomes are counted, a question without an
+    /// answer has nothing to compare with.
+    pub fn applies(self, scorer: Scorer, question: &Question) -> bool {
+        let has_options = !question.options.is_empty();
         match scorer {
+            _ if self.has_outcomes() && question.is_unanswerable() => false,
+            _ if self == QaSuite::LoCoMo && question.category_number() == ADVERSARIAL => scorer == Scorer::F1Locomo,
             Scorer::McLetter => has_options,
             _ if scorer.judge().is_some() => true,
             _ => !has_options,
@@ -155,6 +160,9 @@ impl QaSuite {
         Ok(cases)
     }
 }
+
+/// The number of LoCoMo's category of adversarial questions.
+const ADVERSARIAL: usize = 5;
 
 const LOCOMO_RULES: &str = "\
 - Answer with a short phrase, in the exact words of the text where possible.

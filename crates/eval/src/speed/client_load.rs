@@ -74,8 +74,7 @@ fn turn(who: Who, service: &Service, load: Load, repetition: usize, time: Durati
     let client = |client: usize| {
         let mut heard = Vec::new();
         while heard.is_empty() || started.elapsed() < time {
-            // A new question each time, so that no prefix is cached.
-            let seed = ((clients * 100 + repetition) * 1000 + client) * 1000 + heard.len();
+            let seed = seed(load, repetition, client, heard.len());
             let question = format!("{}\n\nGo on with this text.", words(seed, WORDS));
             heard.push(service.stream(&question, TOKENS, &decoding.sampling(seed as u64))?);
         }
@@ -98,6 +97,11 @@ fn turn(who: Who, service: &Service, load: Load, repetition: usize, time: Durati
     Ok(Turn { who, firsts_milliseconds, outcome })
 }
 
+/// The seed of a client's question: each is asked once, whatever the load, so that no prefix of its prompt is cached.
+fn seed((clients, decoding): Load, repetition: usize, client: usize, question: usize) -> usize {
+    (((decoding as usize * 1000 + clients) * 100 + repetition) * 1000 + client) * 1000 + question
+}
+
 fn report((clients, decoding): Load, turns: &[Turn], items: &mut Items) {
     let what = format!("{clients} clients, {}", decoding.values());
     for (name, percent) in [("p50", 50), ("p99", 99)] {
@@ -109,5 +113,27 @@ fn report((clients, decoding): Load, turns: &[Turn], items: &mut Items) {
     let item = items.item(SpeedSuite::Serve, &what, Unit::OutputTokensPerSecond);
     for turn in turns {
         item.add(turn.who, Unit::OutputTokensPerSecond.of(&turn.outcome), turn.outcome);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn no_question_is_asked_twice() {
+        let mut seeds = BTreeSet::new();
+        for decoding in Decoding::DEFAULT {
+            for clients in [1, 8] {
+                for repetition in 0..2 {
+                    for client in 0..clients {
+                        seeds.extend((0..3).map(|question| seed((clients, decoding), repetition, client, question)));
+                    }
+                }
+            }
+        }
+        assert_eq!(seeds.len(), Decoding::DEFAULT.len() * (1 + 8) * 2 * 3);
     }
 }

@@ -575,6 +575,21 @@ fn columns_are_compared_by_the_questions_that_both_were_asked() {
 }
 
 #[test]
+fn an_adversarial_question_is_scored_by_locomos_own_scorer_alone() {
+    let files = Files::new(&[("locomo.json", TALKS)]);
+    let plan = Plan { categories: vec!["5".into()], ..plan("locomo", files.path("locomo.json"), &["direct"]) };
+    let folder = QaFolder::create(&files.path("run"), &plan).unwrap();
+    // What the data set has as the answer is to be refused.
+    let report = run(&folder, &plan, &Rule::new(|_| "a dream".into(), usize::MAX)).unwrap();
+    let found = items(folder.path()).unwrap().1;
+    let [item] = &found[..] else { panic!("{found:?}") };
+    assert_eq!(item.scores.keys().collect::<Vec<_>>(), ["f1:locomo"]);
+    assert!(item.verdicts.is_empty(), "no judge is asked: {:?}", item.verdicts);
+    let number = |name: &str| report.number(&item.column(), "all", name);
+    assert_eq!(["f1:locomo", "f1:gam", "locomo:judge"].map(number), [Some(0.0), None, None]);
+}
+
+#[test]
 fn a_mean_over_enough_questions_has_an_interval() {
     let qa = |number: usize| {
         let (question, answer) = match number % 2 {
@@ -798,6 +813,19 @@ fn each_method_by_itself_is_measured_and_a_text_it_cannot_prepare_is_a_result() 
     assert!(page.contains("c2: What is the brother of Cy? (a baker)\n\n- rules, gam: failed: "), "{page}");
     assert!(page.contains("\n- rules, rag: Nobody knows.\n"), "{page}");
     assert!(report.costs.iter().all(|cost| cost.answer_seconds.is_some()));
+}
+
+#[test]
+fn a_run_of_which_only_some_questions_were_timed_has_no_time_by_the_clock() {
+    let files = Files::new(&[("locomo.json", TALKS)]);
+    let (path, one) = (files.path("run"), Plan { width: 1, ..plan("locomo", files.path("locomo.json"), &["rag"]) });
+    run(&QaFolder::create(&path, &one).unwrap(), &one, &Rule::new(beach, 2)).unwrap_err();
+    let timed = measured(&path).unwrap().into_iter().filter(|line| line.scope.question.is_some());
+    assert_eq!(timed.count(), 1, "the first question with its judge takes two calls");
+    let several = Plan { width: 3, ..one };
+    let folder = QaFolder::resume(&path, &several).unwrap();
+    let report = run(&folder, &several, &Rule::new(beach, usize::MAX)).unwrap();
+    assert_eq!((report.costs[0].questions, report.costs[0].answer_seconds), (4, None));
 }
 
 #[test]

@@ -101,6 +101,36 @@ fn a_reply_that_was_cut_has_no_reward() {
 }
 
 #[test]
+fn trajectories_have_the_same_task_where_the_same_was_asked() {
+    let tasks = |talks: &str| {
+        let files = Files::new(&[("locomo.json", talks)]);
+        let plan = recorded(&files);
+        let folder = QaFolder::create(&files.path("run"), &plan).unwrap();
+        run(&folder, &plan, &Rule::new(beach, usize::MAX)).unwrap();
+        let file = files.path("rollouts.jsonl");
+        write_rollouts(folder.path(), &plan, Scorer::F1Gam, &file).unwrap();
+        let mut tasks = BTreeMap::<(String, String), String>::new();
+        for rollout in read(&file) {
+            let about = (rollout["case"].to_string(), rollout["question"].to_string());
+            let task = rollout["task"].to_string();
+            assert_eq!(
+                *tasks.entry(about).or_insert_with(|| task.clone()),
+                task,
+                "all calls of a trajectory, by any agent"
+            );
+        }
+        tasks
+    };
+    let (before, again) = (tasks(TALKS), tasks(TALKS));
+    assert_eq!(before, again);
+    // Another gold answer of the first question, which has the same id, and is one of its case.
+    let other = tasks(&TALKS.replace("\"answer\": \"the beach\"", "\"answer\": \"the shore\""));
+    let differing: Vec<&(String, String)> = before.keys().filter(|about| before[*about] != other[*about]).collect();
+    let about = |case: &str, question: Value| (json!(case).to_string(), question.to_string());
+    assert_eq!(differing, [&about("c1", json!("0")), &about("c1", Value::Null)]);
+}
+
+#[test]
 fn what_an_older_run_did_not_record_is_null() {
     let files = Files::new(&[("locomo.json", TALKS)]);
     let plan = recorded(&files);
