@@ -70,10 +70,13 @@ impl Base {
     pub fn start_from(&self, path: &Path, rank: usize, alpha: f32, targets: &[Projection]) -> Result<Adapter> {
         let adapter = Adapter::open_for(path, &self.checkpoint.spec)?;
         let scale = alpha / rank as f32;
-        let fits = |module: &LowRank| module.rank == rank && (module.scale - scale).abs() < 1e-6;
-        if !adapter.modules.values().all(fits) {
-            let reason = format!("{} has another rank or scale than --rank and --alpha", path.display());
-            return Err(TrainError::Settings(reason));
+        let fits = |module: &&LowRank| module.rank == rank && (module.scale - scale).abs() < 1e-6;
+        if let Some(other) = adapter.modules.values().find(|module| !fits(module)) {
+            let (path, its_alpha) = (path.display(), other.scale * other.rank as f32);
+            return Err(TrainError::Settings(format!(
+                "{path} has rank {} and alpha {its_alpha}, the run rank {rank} and alpha {alpha} (--rank, --alpha)",
+                other.rank
+            )));
         }
         let others = Projection::ALL.into_iter().filter(|projection| {
             !targets.contains(projection) && adapter.modules.keys().any(|(_, changed)| changed == projection)

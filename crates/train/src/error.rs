@@ -44,6 +44,9 @@ pub enum TrainError {
         "step {step} has diverged: its loss is {loss}, the norm of its gradients {norm}, the largest weight {weight}"
     )]
     Diverged { step: usize, loss: f32, norm: f32, weight: f32 },
+    /// Nothing can be learnt from rollouts.
+    #[error("cannot learn from the rollouts: {reason}")]
+    Rollouts { reason: String, hint: &'static str },
     /// Replies cannot be sampled.
     #[error("cannot sample replies: {0}")]
     Rollout(String),
@@ -77,6 +80,7 @@ impl TrainError {
             TrainError::Diverged { .. } => Some("lower the learning rate; the last checkpoint is kept"),
             TrainError::Busy { .. } => Some("wait until it has ended, or give the run another folder"),
             TrainError::Checkpoint { .. } => Some("remove the file to begin again"),
+            TrainError::Rollouts { hint, .. } => Some(*hint),
             _ => None,
         }
     }

@@ -1,6 +1,7 @@
 //! Examples: converts JSON lines to tokens and marks the answer.
 
-use std::io::BufRead;
+use std::fs::File;
+use std::io::{BufRead, BufReader};
 use std::ops::Range;
 use std::path::Path;
 
@@ -129,7 +130,7 @@ pub fn common(examples: &[&Example]) -> usize {
     rest.iter().map(|other| same(other)).min().unwrap_or(0).min(shortest)
 }
 
-/// Hands over each line of a file of JSON lines; returns blake3 of the file.
+/// Hands over each line of a file of JSON lines, which is not in memory as a whole; returns blake3 of the file.
 ///
 /// # Errors
 /// If the file cannot be read, a line has another form, or `take` refuses it.
@@ -137,16 +138,22 @@ pub(crate) fn json_lines<T: DeserializeOwned>(
     path: &Path,
     mut take: impl FnMut(T) -> std::result::Result<(), String>,
 ) -> Result<String> {
-    let bytes = std::fs::read(path).map_err(io(path))?;
-    for (number, line) in bytes.lines().enumerate() {
-        let failed = |reason: String| TrainError::Data { path: path.to_owned(), line: number + 1, reason };
-        let line = line.map_err(|error| failed(error.to_string()))?;
-        if !line.trim().is_empty() {
-            let line = serde_json::from_str(&line).map_err(|error| failed(error.to_string()))?;
+    let mut file = BufReader::new(File::open(path).map_err(io(path))?);
+    let (mut hasher, mut bytes) = (blake3::Hasher::new(), Vec::new());
+    for number in 1.. {
+        bytes.clear();
+        if file.read_until(b'\n', &mut bytes).map_err(io(path))? == 0 {
+            break;
+        }
+        hasher.update(&bytes);
+        let failed = |reason: String| TrainError::Data { path: path.to_owned(), line: number, reason };
+        let text = bytes.trim_ascii();
+        if !text.is_empty() {
+            let line = serde_json::from_slice(text).map_err(|error| failed(error.to_string()))?;
             take(line).map_err(failed)?;
         }
     }
-    Ok(blake3::hash(&bytes).to_hex().to_string())
+    Ok(hasher.finalize().to_hex().to_string())
 }
 
 impl Reader<'_> {

@@ -1,10 +1,11 @@
-//! The loss of group-relative policy optimisation (GRPO, arXiv 2402.03300) over the drawn tokens of sampled replies; tokens
-//! that an output format forced are no choice of the policy.
+//! The loss of group-relative policy optimisation (GRPO, arXiv 2402.03300) in the form of Dr. GRPO (arXiv 2503.20783), over the
+//! drawn tokens of samples; tokens that an output format forced are no choice of the policy.
 //!
-//! For a token with probability ratio `ρ = exp(new - old)` and advantage `A` of its reply it is
+//! A sample is a reply, or all that an agent wrote in a trajectory ([`crate::rollouts`]). For a token with probability ratio
+//! `ρ = exp(new - old)` and advantage `A` of its sample the loss is
 //! `-min(ρ A, clip(ρ, 1 - ε, 1 + ε) A) + β (exp(reference - new) - (reference - new) - 1)`; summed over the drawn tokens of
-//! a reply and divided by the number of replies, so that the length of a reply does not change the weight of its tokens
-//! (arXiv 2503.20783).
+//! a sample and divided by the number of samples. Neither the length of a sample nor the deviation of the rewards of its group
+//! changes the weight of a token.
 
 use portable::{Lora, Targets};
 
@@ -44,6 +45,11 @@ pub enum SampledBy {
 }
 
 impl Policy {
+    /// What determines the loss, for the settings of a run.
+    pub fn setting(&self) -> String {
+        format!("{self:?}, advantages: rewards minus their mean")
+    }
+
     /// The derivative of a token's loss by `new`.
     pub fn derivative(&self, token: LogProbs, advantage: f32) -> f32 {
         let ratio = (token.new - token.old).exp();
@@ -54,7 +60,7 @@ impl Policy {
     }
 }
 
-/// An update of the adapter by sampled replies.
+/// An update of the adapter by samples.
 #[derive(Debug, Clone, Copy)]
 pub struct Update<'a> {
     pub policy: Policy,
@@ -63,12 +69,13 @@ pub struct Update<'a> {
     pub reference: Option<&'a Lora>,
     pub sampled_by: SampledBy,
     pub pass_tokens: usize,
-    /// The number by which the sum over all replies is divided.
-    pub replies: usize,
+    /// The number by which the sum over all samples is divided.
+    pub samples: usize,
 }
 
 impl Update<'_> {
-    /// Adds the gradients of groups of replies, whose weights are advantages, to `sums`. `reward` is their mean reward.
+    /// Adds the gradients of groups of replies, whose weights are advantages, to `sums`; replies of a group share their prompt.
+    /// `reward` is the mean reward.
     ///
     /// # Errors
     /// If the computation fails.
@@ -97,7 +104,7 @@ impl Update<'_> {
             };
             new.iter().enumerate().map(with_reference).collect()
         };
-        let (advantages, scale) = (pass.row_weights(), 1.0 / self.replies as f32);
+        let (advantages, scale) = (pass.row_weights(), 1.0 / self.samples as f32);
         let Pass { tokens: ids, sequences, rows, targets, .. } = pass;
         let about = Targets { tokens: ids, sequences, rows, targets };
         let new = network.add_gradients(lora, &about, kept, sums, |new| {
@@ -109,15 +116,15 @@ impl Update<'_> {
     }
 }
 
-/// The advantages of the replies to one prompt: rewards minus their mean, by their standard deviation. `None` if all are equal,
-/// since nothing is learnt from them.
+/// The advantages of the samples of a group: rewards minus their mean. GRPO divides them by the deviation of the rewards, which
+/// gives groups with almost equal rewards more weight than equation 7 of GAM (arXiv 2511.18423) has; Dr. GRPO does not.
+/// `None` if all rewards are equal, since nothing is learnt from them.
 pub fn advantages(rewards: &[f32]) -> Option<Vec<f32>> {
-    const EPSILON: f32 = 1e-4;
-    let count = rewards.len() as f32;
-    let mean = rewards.iter().sum::<f32>() / count;
-    let variance = rewards.iter().map(|reward| (reward - mean).powi(2)).sum::<f32>() / (count - 1.0).max(1.0);
-    (variance > EPSILON * EPSILON)
-        .then(|| rewards.iter().map(|reward| (reward - mean) / (variance.sqrt() + EPSILON)).collect())
+    /// Differences of equal rewards by rounding are smaller; rewards are at most 1.
+    const ROUNDING: f32 = 1e-6;
+    let mean = rewards.iter().sum::<f32>() / rewards.len() as f32;
+    let advantages: Vec<f32> = rewards.iter().map(|reward| reward - mean).collect();
+    advantages.iter().any(|by| by.abs() > ROUNDING).then_some(advantages)
 }
 
 #[cfg(test)]
@@ -125,12 +132,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn advantages_have_mean_0_and_deviation_1() {
-        let found = advantages(&[1.0, 0.0, 0.0, 1.0]).unwrap();
-        let want = 0.5 / (1.0_f32 / 3.0).sqrt();
-        assert!(found.iter().zip([want, -want, -want, want]).all(|(a, b)| (a - b).abs() < 1e-3), "{found:?}");
-        assert_eq!(advantages(&[0.5, 0.5, 0.5]), None);
-        assert_eq!(advantages(&[1.0]), None);
+    fn an_advantage_is_a_reward_minus_the_mean() {
+        assert_eq!(advantages(&[1.0, 0.0, 0.0, 1.0]), Some(vec![0.5, -0.5, -0.5, 0.5]));
+        assert_eq!(advantages(&[0.25, 0.75, 0.5]), Some(vec![-0.25, 0.25, 0.0]));
+        // The mean of three of them is rounded.
+        assert_eq!(advantages(&[0.9, 0.9, 0.9]), None);
+        assert_eq!((advantages(&[1.0]), advantages(&[])), (None, None));
     }
 
     #[test]

@@ -134,7 +134,7 @@ impl Lessons for Reinforcement<'_> {
             ("samples", samples.to_string()),
             ("tokens of a reply", reply_tokens.to_string()),
             ("tokens of a pass", pass_tokens.to_string()),
-            ("policy", format!("{policy:?}")),
+            ("policy", policy.setting()),
         ]
         .map(|(name, value)| (name.to_owned(), value))
         .into()
@@ -173,7 +173,7 @@ impl Lessons for Reinforcement<'_> {
             reference: self.reference.as_ref(),
             sampled_by: SampledBy::Trained,
             pass_tokens: self.pass_tokens,
-            replies: count,
+            samples: count,
         };
         update.learn(&groups, rewarded / count as f32, sums)
     }

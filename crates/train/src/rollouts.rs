@@ -1,15 +1,15 @@
-//! Learning from rollouts of `memlocal-bench qa --rollouts`: the calls of a method's agent, rewarded by the score of the final
-//! answer (GAM, arXiv 2511.18423, equations 6 and 7).
+//! Learning from rollouts of `memlocal-bench qa --rollouts`: what the agents of a method wrote, rewarded by the score of the answer
+//! that it led to (GAM, arXiv 2511.18423, equations 6 and 7).
 //!
-//! Each file holds one trajectory for every question. Equation 7 has one reward for all calls of a trajectory; here every call is
-//! an example with its own. With several files the calls of the same question (for a preparation: of the same case) are compared
-//! with each other, so a trajectory with more calls weighs more in their mean and deviation. With one file the advantage is the
-//! reward minus the mean over the agent's calls.
+//! A trajectory is a run of the method on a question: the calls in a file that are about that question. The calls that prepare a
+//! case are a trajectory too, rewarded by the mean over the case's questions. The trajectories of a question in several files
+//! are a group; each has the advantage of its reward in the group ([`advantages`]), which weighs all that the
+//! agents wrote in it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use calls::Agent;
 use portable::Lora;
@@ -29,22 +29,44 @@ struct Line {
     prompt: Option<Vec<Turn>>,
     prompt_text: String,
     completion_ids: Vec<u32>,
-    /// Unknown in older files: all tokens count as drawn.
+    /// Unknown in runs of older versions: all tokens count as drawn.
     completion_drawn: Option<Vec<bool>>,
     completion_end: Option<u32>,
-    /// Unknown in older files: it counts as that of the run.
+    /// Unknown in runs of older versions: it counts as that of the run.
     temperature: Option<f32>,
     role: Agent,
+    model: String,
+    data_source: String,
     method: String,
     case: String,
     question: Option<String>,
-    reward: f32,
-    advantage: f32,
+    /// Files of older versions do not have it.
+    task: Option<String>,
+    answer_reward: f32,
 }
 
 #[derive(Debug, Deserialize)]
 struct Turn {
     content: String,
+}
+
+/// What a trajectory is about; trajectories about the same are a group.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct About {
+    data_source: String,
+    method: String,
+    case: String,
+    /// `None` for the preparation of the case.
+    question: Option<String>,
+    /// A digest of the question, since generated data have the same ids for every seed.
+    task: String,
+}
+
+/// What the agents wrote in a run of the method, as far as it is learnt from.
+#[derive(Debug)]
+struct Trajectory {
+    reward: f32,
+    calls: Vec<Example>,
 }
 
 impl Line {
@@ -65,37 +87,52 @@ impl Line {
             Some(turns) => turns.iter().filter_map(find).collect(),
         }
     }
+
+    fn about(&self) -> std::result::Result<About, String> {
+        let task = self.task.clone().ok_or(
+            "it has no `task`, as in files of older versions: repeat the `memlocal-bench qa` of its run with --resume, \
+             which writes the file again",
+        )?;
+        let [data_source, method, case] = [&self.data_source, &self.method, &self.case].map(String::clone);
+        Ok(About { data_source, method, case, question: self.question.clone(), task })
+    }
 }
 
-/// The calls of an agent, each with its advantage as weight.
+/// The trajectories of agents.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rollouts {
-    pub examples: Vec<Example>,
-    /// Mean reward of the calls of the agent at the temperature of the run, those without advantage included.
+    /// The calls of each, with the trajectory's advantage as weight.
+    pub trajectories: Vec<Vec<Example>>,
+    /// Mean reward of all trajectories in the files, those without advantage included.
     pub reward: f32,
     pub left_out: LeftOut,
     /// blake3 of the files.
     pub digest: String,
 }
 
-/// The numbers of calls of an agent that are left out.
+/// What is left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LeftOut {
-    /// All of their group have the same reward, or no token of their reply was drawn.
+    /// Groups of one trajectory, which has nothing to be compared with.
+    pub single: usize,
+    /// Groups whose trajectories have equal rewards.
     pub equal: usize,
-    /// They are longer than the longest sequence.
+    /// Calls that are longer than the longest sequence.
     pub too_long: usize,
-    /// They are greedy, so their replies were not drawn.
+    /// Greedy calls, whose replies were not drawn.
     pub greedy: usize,
-    /// Their replies were drawn at another temperature than that of the run.
+    /// Calls whose replies were drawn at another temperature than that of the run.
     pub other_temperature: usize,
+    /// Calls of whose replies no token was drawn.
+    pub forced: usize,
 }
 
 impl fmt::Display for LeftOut {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let LeftOut { equal, too_long, greedy, other_temperature } = self;
-        write!(f, "{equal} as equally rewarded or not drawn, {too_long} as too long, ")?;
-        write!(f, "{greedy} as greedy, {other_temperature} as drawn at another temperature")
+        let LeftOut { single, equal, too_long, greedy, other_temperature, forced } = self;
+        write!(f, "{single} questions (or cases) with one trajectory, {equal} with equal rewards; ")?;
+        write!(f, "calls: {too_long} too long, {greedy} greedy, {other_temperature} drawn at another temperature, ")?;
+        write!(f, "{forced} without a drawn token")
     }
 }
 
@@ -105,7 +142,7 @@ pub struct Offline<'a> {
     pub rollouts: &'a Rollouts,
     /// How replies were drawn, for the settings of the run.
     pub sampling: String,
-    /// Calls of a step.
+    /// Trajectories of a step.
     pub batch: usize,
     pub pass_tokens: usize,
     pub policy: Policy,
@@ -115,58 +152,71 @@ pub struct Offline<'a> {
 }
 
 impl Reader<'_> {
-    /// Reads the calls of an agent whose replies were drawn at `temperature`.
+    /// Reads the trajectories of agents, as far as their replies were drawn at `temperature`. Each file has one trajectory of a
+    /// question; what the agents wrote in it has one advantage.
     ///
     /// # Errors
-    /// If a file cannot be read, a line is no rollout, or nothing can be learnt from them.
-    pub fn rollouts(&self, paths: &[PathBuf], agent: Agent, temperature: f32) -> Result<Rollouts> {
-        let (mut lines, mut digests, mut left_out) = (Vec::new(), Vec::new(), LeftOut::default());
+    /// If a file cannot be read, a line is no rollout, the files do not belong together, or nothing can be learnt from them.
+    pub fn rollouts(&self, paths: &[PathBuf], agents: &[Agent], temperature: f32) -> Result<Rollouts> {
+        let mut groups: BTreeMap<About, Vec<Trajectory>> = BTreeMap::new();
+        let (mut models, mut left_out) = (BTreeSet::new(), LeftOut::default());
+        let mut digests: Vec<String> = Vec::new();
         for path in paths {
-            digests.push(json_lines(path, |line: Line| {
-                if line.role != agent {
-                    return Ok(());
-                }
-                let (example, drawn_at) = (self.rollout(&line)?, line.temperature.unwrap_or(temperature));
-                if drawn_at <= 0.0 {
-                    left_out.greedy += 1;
-                } else if drawn_at != temperature {
-                    left_out.other_temperature += 1;
-                } else if example.tokens.len() > self.longest {
-                    left_out.too_long += 1;
-                } else {
-                    lines.push((line, example));
+            let mut file = BTreeMap::new();
+            let digest = json_lines(path, |line: Line| {
+                if agents.contains(&line.role) {
+                    models.insert(line.model.clone());
+                    self.add(&line, temperature, &mut file, &mut left_out)?;
                 }
                 Ok(())
-            })?);
-        }
-        let reward = lines.iter().map(|(line, _)| line.reward).sum::<f32>() / lines.len().max(1) as f32;
-        let mut groups: BTreeMap<[&str; 3], Vec<usize>> = BTreeMap::new();
-        for (at, (line, _)) in lines.iter().enumerate() {
-            let question = line.question.as_deref().unwrap_or_default();
-            groups.entry([&line.method, &line.case, question]).or_default().push(at);
-        }
-        let mut weights = vec![0.0; lines.len()];
-        for group in groups.values() {
-            let rewards: Vec<f32> = group.iter().map(|at| lines[*at].0.reward).collect();
-            let by_group = if paths.len() > 1 { advantages(&rewards).unwrap_or_default() } else { Vec::new() };
-            for (place, at) in group.iter().enumerate() {
-                let by_agent = if paths.len() > 1 { 0.0 } else { lines[*at].0.advantage };
-                weights[*at] = by_group.get(place).copied().unwrap_or(by_agent);
+            })?;
+            if let Some(same) = digests.iter().position(|other| *other == digest) {
+                return Err(repeated(&paths[same], path));
+            }
+            digests.push(digest);
+            for (about, trajectory) in file {
+                groups.entry(about).or_default().push(trajectory);
             }
         }
-        let all = lines.len();
-        let weighted = lines.into_iter().zip(weights).map(|((_, example), weight)| Example { weight, ..example });
-        let is_learned = |example: &Example| example.weight != 0.0 && example.learned().next().is_some();
-        let examples: Vec<Example> = weighted.filter(is_learned).collect();
-        left_out.equal = all - examples.len();
-        if examples.is_empty() {
-            let path = paths.first().cloned().unwrap_or_default();
-            let reason = format!(
-                "no calls of the {agent} at temperature {temperature} with different rewards; left out: {left_out}"
-            );
-            return Err(TrainError::NoExamples { path, reason });
+        if models.len() > 1 {
+            return Err(of_several_models(&models));
         }
-        Ok(Rollouts { examples, reward, left_out, digest: digests.join(" ") })
+        let all: Vec<f32> = groups.values().flatten().map(|trajectory| trajectory.reward).collect();
+        let reward = all.iter().sum::<f32>() / all.len().max(1) as f32;
+        let trajectories = weighed(groups, &mut left_out);
+        if trajectories.is_empty() {
+            return Err(without_advantage(agents, temperature, left_out));
+        }
+        Ok(Rollouts { trajectories, reward, left_out, digest: digests.join(" ") })
+    }
+
+    /// Adds a call to its trajectory, or counts why it is left out.
+    fn add(
+        &self,
+        line: &Line,
+        temperature: f32,
+        file: &mut BTreeMap<About, Trajectory>,
+        left_out: &mut LeftOut,
+    ) -> std::result::Result<(), String> {
+        let (example, reward) = (self.rollout(line)?, line.answer_reward);
+        let Trajectory { reward: before, calls } =
+            file.entry(line.about()?).or_insert_with(|| Trajectory { reward, calls: Vec::new() });
+        if *before != reward {
+            return Err(format!("its answer_reward is {reward}; an earlier call about the same has {before}"));
+        }
+        let drawn_at = line.temperature.unwrap_or(temperature);
+        if drawn_at <= 0.0 {
+            left_out.greedy += 1;
+        } else if drawn_at != temperature {
+            left_out.other_temperature += 1;
+        } else if example.tokens.len() > self.longest {
+            left_out.too_long += 1;
+        } else if example.learned().next().is_none() {
+            left_out.forced += 1;
+        } else {
+            calls.push(example);
+        }
+        Ok(())
     }
 
     fn rollout(&self, line: &Line) -> std::result::Result<Example, String> {
@@ -190,24 +240,68 @@ impl Reader<'_> {
     }
 }
 
+/// The calls of trajectories whose groups have different rewards, with their advantages.
+fn weighed(groups: BTreeMap<About, Vec<Trajectory>>, left_out: &mut LeftOut) -> Vec<Vec<Example>> {
+    let mut trajectories = Vec::new();
+    for group in groups.into_values() {
+        let rewards: Vec<f32> = group.iter().map(|trajectory| trajectory.reward).collect();
+        let Some(advantages) = advantages(&rewards) else {
+            let count = if group.len() == 1 { &mut left_out.single } else { &mut left_out.equal };
+            *count += 1;
+            continue;
+        };
+        for (Trajectory { calls, .. }, weight) in group.into_iter().zip(advantages) {
+            if !calls.is_empty() {
+                trajectories.push(calls.into_iter().map(|call| Example { weight, ..call }).collect());
+            }
+        }
+    }
+    trajectories
+}
+
+fn repeated(one: &Path, other: &Path) -> TrainError {
+    let reason = format!("{} and {} have the same content", one.display(), other.display());
+    TrainError::Rollouts { reason, hint: "sample each file with another --seed of `memlocal-bench qa`" }
+}
+
+fn of_several_models(models: &BTreeSet<String>) -> TrainError {
+    let models: Vec<&str> = models.iter().map(String::as_str).collect();
+    let reason = format!("several models wrote them: {}", models.join(", "));
+    TrainError::Rollouts { reason, hint: "sample all files with one model and the adapter of --start" }
+}
+
+fn without_advantage(agents: &[Agent], temperature: f32, left_out: LeftOut) -> TrainError {
+    let agents: Vec<String> = agents.iter().map(ToString::to_string).collect();
+    let reason = format!(
+        "there are no trajectories of the {} with different rewards and replies drawn at temperature {temperature}; left out: {left_out}",
+        agents.join(" and the ")
+    );
+    let hint =
+        "give a file for each of several runs of `memlocal-bench qa` on the same questions, each with another --seed";
+    TrainError::Rollouts { reason, hint }
+}
+
 impl Lessons for Offline<'_> {
     fn settings(&self) -> Vec<(String, String)> {
         let Offline { rollouts, sampling, batch, pass_tokens, policy, .. } = self;
+        let calls = || rollouts.trajectories.iter().flatten();
         [
             ("data", rollouts.digest.clone()),
-            (TOKENS, digest(&rollouts.examples)),
-            ("calls", rollouts.examples.len().to_string()),
+            ("policy", policy.setting()),
+            (TOKENS, digest(calls())),
+            ("trajectories", rollouts.trajectories.len().to_string()),
+            ("calls", calls().count().to_string()),
             ("sampling", sampling.clone()),
             ("batch", batch.to_string()),
             ("tokens of a pass", pass_tokens.to_string()),
-            ("policy", format!("{policy:?}")),
         ]
         .map(|(name, value)| (name.to_owned(), value))
         .into()
     }
 
     fn pass_tokens(&self) -> usize {
-        self.rollouts.examples.iter().map(|example| example.tokens.len()).fold(self.pass_tokens, usize::max)
+        let calls = self.rollouts.trajectories.iter().flatten();
+        calls.map(|call| call.tokens.len()).fold(self.pass_tokens, usize::max)
     }
 
     fn other_bytes(&self) -> Result<usize> {
@@ -215,17 +309,18 @@ impl Lessons for Offline<'_> {
     }
 
     fn step(&mut self, step: usize, learner: Learner<'_>, sums: &mut [Vec<f32>]) -> Result<Learned> {
-        let examples = &self.rollouts.examples;
-        let groups: Vec<&[Example]> =
-            chosen(step, self.batch, examples.len(), self.seed).into_iter().map(|at| &examples[at..=at]).collect();
+        let all = &self.rollouts.trajectories;
+        let chosen = chosen(step, self.batch, all.len(), self.seed);
+        // Calls of a trajectory go through the network each on its own: they may be in different passes.
+        let calls: Vec<&[Example]> = chosen.iter().flat_map(|at| all[*at].chunks(1)).collect();
         let update = Update {
             policy: self.policy,
             learner,
             reference: self.reference.as_ref(),
             sampled_by: SampledBy::Reference,
             pass_tokens: self.pass_tokens,
-            replies: groups.len(),
+            samples: chosen.len(),
         };
-        update.learn(&groups, self.rollouts.reward, sums)
+        update.learn(&calls, self.rollouts.reward, sums)
     }
 }

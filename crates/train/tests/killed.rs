@@ -179,15 +179,16 @@ fn rollouts_are_scored_at_the_temperature_at_which_they_were_drawn() {
     let place = tempfile::tempdir().unwrap();
     let folder = place.path();
     prepare(folder);
-    let line = |question: &str, advantage: f32| {
-        json!({ "prompt": [], "prompt_text": "Where?", "completion_ids": [65, 66], "completion_end": null, "role": "researcher",
-                "method": "gam", "case": "a", "question": question, "reward": advantage, "advantage": advantage })
-        .to_string()
-    };
-    fs::write(folder.join("rollouts.jsonl"), [line("1", 0.5), line("2", -0.5)].join("\n")).unwrap();
+    for (name, reward) in [("a.jsonl", 1), ("b.jsonl", 0)] {
+        let line = json!({ "prompt": [], "prompt_text": "Where?", "completion_ids": [65, 66], "completion_end": null,
+            "role": "judge", "model": "tiny", "data_source": "talks", "method": "gam", "case": "a", "question": "1", "task": "t",
+            "answer_reward": reward });
+        fs::write(folder.join(name), line.to_string()).unwrap();
+    }
     let reinforce = |out: &str, more: &[&str]| {
-        let words = ["reinforce", "--model", "model", "--base", "tiny", "--rollouts", "rollouts.jsonl", "--agent"];
-        let sizes = ["researcher", "--batch", "2", "--rank", "2", "--steps", "1", "--longest", "64", "--out", out];
+        let words =
+            ["reinforce", "--model", "model", "--base", "tiny", "--rollouts", "a.jsonl", "b.jsonl", "--batch", "2"];
+        let sizes = ["--agent", "researcher,judge", "--rank", "2", "--steps", "1", "--longest", "64", "--out", out];
         let mut command = Command::new(env!("CARGO_BIN_EXE_memlocal-train"));
         command.current_dir(folder).args(words).args(sizes).args(more);
         finish(command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap());
@@ -218,6 +219,10 @@ fn settings_that_contradict_each_other_are_refused() {
     for (from, more, reason) in [
         (by_samples, "--kl=-1", "the weight of the divergence is -1; it must be at least 0"),
         (by_rollouts, "--ratio-clip=0", "the clip of ratios is 0; it must be above 0"),
+        (by_samples, "--temperature=inf", "the temperature is inf; it must be a number above 0"),
+        (by_samples, "--reply-tokens=0", "the tokens of a reply are 0; there must be at least 1"),
+        (by_samples, "--rank=0", "the rank is 0; it must be at least 1"),
+        (by_rollouts, "--agent=reader", "invalid value"),
         (by_samples, "--ratio-clip=0.1", "cannot be used with"),
         (by_samples, "--agent=researcher", "cannot be used with"),
         (by_rollouts, "--samples=2", "cannot be used with"),
@@ -227,6 +232,32 @@ fn settings_that_contradict_each_other_are_refused() {
         let error = said(&words);
         assert!(error.starts_with("error: ") && error.contains(reason), "{more}: {error}");
     }
+}
+
+#[test]
+fn an_adapter_of_another_scale_is_refused_with_both_settings() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path();
+    prepare(folder);
+    finish(start(folder, "first", &["--alpha", "4", "--stop-after", "1"]));
+    let error = refused(start(folder, "second", &["--start", "first/adapter", "--alpha", "8"]));
+    let why = "first/adapter has rank 2 and alpha 4, the run rank 2 and alpha 8 (--rank, --alpha)\n";
+    assert!(error.contains(why), "{error}");
+}
+
+#[test]
+fn held_out_examples_that_are_not_scored_are_counted() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path();
+    prepare(folder);
+    let line = |prompt: &str| json!({ "prompt": prompt, "completion": "a" }).to_string();
+    let long = "x".repeat(80);
+    fs::write(folder.join("held_out.jsonl"), [line("one"), line("two"), line(&long), line("three")].join("\n"))
+        .unwrap();
+    let more = ["--held-out", "held_out.jsonl", "--held-out-most", "2", "--stop-after", "1"];
+    let output = command(folder, "run", &more).stdout(Stdio::piped()).output().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(said.contains("2 of 3 held-out examples are scored; 1 left out as longer than 64\n"), "{said}");
 }
 
 #[test]

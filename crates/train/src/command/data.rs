@@ -27,7 +27,7 @@ pub(crate) struct DataArgs {
     /// Sources to leave out, by the beginning of their names.
     #[arg(long, value_delimiter = ',', default_value = "multirc,friendsqa")]
     without: Vec<String>,
-    /// Items of one source at most, by the beginning of its name: `NAME=N`.
+    /// Take no further contexts of a source after N examples, by the beginning of its name: `NAME=N`.
     #[arg(long, value_delimiter = ',', value_parser = limit)]
     most: Vec<(String, usize)>,
     #[arg(long, default_value_t = 1)]

@@ -109,6 +109,7 @@ pub(crate) struct Loaded {
 impl TrainArgs {
     /// Loads the base model and the adapter to start from.
     pub fn load(&self) -> anyhow::Result<Loaded> {
+        anyhow::ensure!(self.rank > 0, "the rank is 0; it must be at least 1");
         if let Some(threads) = self.threads {
             kernels::pool::set_threads(threads);
         }
@@ -125,14 +126,27 @@ impl TrainArgs {
 
     /// The weights alone may be more than the memory that the run may take: it is compared before they are loaded.
     fn check_memory(&self, spec: &DecoderSpec, targets: &[Projection]) -> Result<(), TrainError> {
-        let (tokens, allowed) = (self.pass_tokens, self.memory << 20);
+        let (tokens, allowed) = (self.pass_tokens, self.memory_bytes());
         let needed = Plan::least(spec, parameters(spec, self.rank, targets), tokens);
         if needed > allowed { Err(TrainError::Memory { tokens, needed, allowed }) } else { Ok(()) }
     }
 
+    fn memory_bytes(&self) -> usize {
+        self.memory.saturating_mul(1 << 20)
+    }
+
     fn held_out(&self, base: &Base) -> Result<Option<Examples>, TrainError> {
-        let held_out = self.held_out.as_ref().map(|path| base.reader().read(path)).transpose()?;
-        Ok(held_out.map(|held_out| held_out.truncated(self.held_out_most)))
+        let Some(path) = &self.held_out else { return Ok(None) };
+        let reader = base.reader();
+        let read = reader.read(path)?;
+        let (all, too_long) = (read.examples.len(), read.too_long);
+        let held_out = read.truncated(self.held_out_most);
+        say(&format!(
+            "{} of {all} held-out examples are scored; {too_long} left out as longer than {}",
+            held_out.examples.len(),
+            reader.longest
+        ));
+        Ok(Some(held_out))
     }
 
     pub fn targets(&self) -> Result<Vec<Projection>, TrainError> {
@@ -148,7 +162,7 @@ impl TrainArgs {
     pub fn train(&self, loaded: Loaded, lessons: &mut dyn Lessons, schedule: Schedule) -> anyhow::Result<()> {
         let Loaded { base, start, time } = loaded;
         let Schedule { rate, warm_up, steps } = schedule;
-        anyhow::ensure!(self.rank > 0 && steps > 0, "rank and steps are at least 1");
+        anyhow::ensure!(steps > 0, "there are 0 steps; there must be at least 1");
         let (decay, weight_decay, clip) = (self.decay, self.weight_decay, self.clip);
         let options = Options {
             folder: self.out.clone(),
@@ -160,7 +174,7 @@ impl TrainArgs {
             targets: self.targets()?,
             start,
             optimiser: Settings { rate, warm_up: warm_up.min(steps / 2), steps, decay, weight_decay, clip },
-            memory: self.memory << 20,
+            memory: self.memory_bytes(),
             checkpoint_every: self.checkpoint_every,
             evaluate_every: self.evaluate_every,
             stop_after: self.stop_after,

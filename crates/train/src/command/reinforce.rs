@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
 use calls::Agent;
 use candle_core::Device;
 use clap::Args;
@@ -27,11 +26,12 @@ pub(crate) struct ReinforceArgs {
     /// Files of `memlocal-bench qa --rollouts`, sampled with the adapter of `--start`: one trajectory of every question in each.
     #[arg(long, num_args = 1.., requires = "agent")]
     rollouts: Vec<PathBuf>,
-    /// The agent whose calls of the rollouts are learnt from.
-    #[arg(long, conflicts_with = "data",
+    /// The agents whose replies in the rollouts are learnt from, such as `researcher,judge`: GAM's information check is a call of
+    /// the judge.
+    #[arg(long, conflicts_with = "data", value_delimiter = ',',
         value_parser = PossibleValuesParser::new(Agent::ALL.map(|agent| agent.to_string())))]
-    agent: Option<String>,
-    /// Prompts of `--data`, or calls of `--rollouts`, of a step.
+    agent: Vec<String>,
+    /// Prompts of `--data`, or trajectories of `--rollouts`, of a step.
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..))]
     batch: u32,
     /// Replies to each prompt of `--data`.
@@ -55,14 +55,18 @@ pub(crate) struct ReinforceArgs {
     /// Steps over which the learning rate rises; half of all at most.
     #[arg(long, default_value_t = 5)]
     warm_up: usize,
-    /// Steps; all prompts or calls once if not given.
+    /// Steps; all prompts or trajectories once if not given.
     #[arg(long)]
     steps: Option<usize>,
 }
 
 pub(crate) fn reinforce(args: &ReinforceArgs) -> anyhow::Result<()> {
     let temperature = args.temperature();
-    anyhow::ensure!(temperature > 0.0 && args.reply_tokens > 0, "temperature and tokens of a reply are above 0");
+    anyhow::ensure!(
+        temperature > 0.0 && temperature.is_finite(),
+        "the temperature is {temperature}; it must be a number above 0"
+    );
+    anyhow::ensure!(args.reply_tokens > 0, "the tokens of a reply are 0; there must be at least 1");
     anyhow::ensure!(args.kl >= 0.0, "the weight of the divergence is {}; it must be at least 0", args.kl);
     anyhow::ensure!(args.ratio_clip > 0.0, "the clip of ratios is {}; it must be above 0", args.ratio_clip);
     let mut loaded = args.training.load()?;
@@ -105,17 +109,21 @@ fn by_samples(args: &ReinforceArgs, loaded: Loaded, data: &Path) -> anyhow::Resu
 }
 
 fn by_rollouts(args: &ReinforceArgs, loaded: Loaded) -> anyhow::Result<()> {
-    let named = |name: &String| Agent::ALL.into_iter().find(|agent| agent.to_string() == *name);
-    let agent = args.agent.as_ref().and_then(named).context("rollouts need --agent")?;
-    let rollouts = loaded.base.reader().rollouts(&args.rollouts, agent, args.temperature())?;
+    let agents = Agent::ALL.into_iter().filter(|agent| args.agent.contains(&agent.to_string()));
+    let agents: Vec<Agent> = agents.collect();
+    let reader = loaded.base.reader();
+    let rollouts = reader.rollouts(&args.rollouts, &agents, args.temperature())?;
     say(&format!(
-        "{} calls of the {agent} with mean reward {:.3}; left out: {}",
-        rollouts.examples.len(),
+        "{} trajectories with {} calls of the {}, mean reward {:.3}; left out: {} (longest: {} tokens)",
+        rollouts.trajectories.len(),
+        rollouts.trajectories.iter().map(Vec::len).sum::<usize>(),
+        args.agent.join(" and the "),
         rollouts.reward,
-        rollouts.left_out
+        rollouts.left_out,
+        reader.longest
     ));
     let batch = args.batch as usize;
-    let steps = args.steps.unwrap_or(rollouts.examples.len().div_ceil(batch));
+    let steps = args.steps.unwrap_or(rollouts.trajectories.len().div_ceil(batch));
     let mut lessons = Offline {
         rollouts: &rollouts,
         sampling: args.sampling(),

@@ -4,8 +4,8 @@ use std::collections::{HashMap, HashSet};
 
 use random::Random;
 
+use super::items::{Context, Item, Kind, Passage, document, is_named, own_passages};
 use super::wording::{Text, key, words};
-use super::{Context, Item, Kind, Passage, document, is_named, own_passages};
 
 /// Questions of a document among which the one that shares most words with a passage is asked about it.
 const UNANSWERED_TRIES: usize = 20;
