@@ -1,10 +1,11 @@
-//! Calendars (iCalendar, RFC 5545): events, tasks and journal entries, one section each. Left out: alarms, time zones,
-//! attached files, and the hours in which people are free.
+//! Calendars (iCalendar, RFC 5545): events, tasks and journal entries, one section each, with the words of the rules by which
+//! they are repeated and the times that are exceptions. Left out: alarms, time zones, attached files, and the hours in which people
+//! are free.
 
 use crate::content_lines::{self, Property};
 use crate::encoding::Decoded;
 use crate::source::Part;
-use crate::{Cause, Kind, Limit, Source};
+use crate::{Cause, Kind, Limit, Source, recurrence};
 
 /// A `.ics` file.
 pub(crate) fn source(path: &str, file: &Decoded) -> Result<Source, Cause> {
@@ -35,7 +36,14 @@ fn shown(property: &Property<'_>) -> Option<(usize, String)> {
         "DURATION" => (2, format!("Duration: {}", text())),
         "DUE" => (2, format!("Due: {}", time(property))),
         "COMPLETED" => (2, format!("Completed: {}", time(property))),
-        "RRULE" => (3, format!("Repeats: {}", property.value)),
+        "RRULE" => {
+            let words = recurrence::in_words(property.value, |until| time_of(until, None));
+            (3, format!("Repeats: {}", words.as_deref().unwrap_or(property.value)))
+        }
+        "EXDATE" => (3, format!("Except: {}", times(property))),
+        "RDATE" => (3, format!("Also: {}", times(property))),
+        // One of the times of an entry that is repeated.
+        "RECURRENCE-ID" => (3, format!("In place of: {}", time(property))),
         "LOCATION" => (4, format!("Place: {}", text())),
         "ORGANIZER" => (5, format!("Organizer: {}", person(property))),
         "ATTENDEE" => (6, format!("Attendee: {}", person(property))),
@@ -50,7 +58,22 @@ fn shown(property: &Property<'_>) -> Option<(usize, String)> {
 
 /// A time: `2024-05-01 10:00 UTC`, `2024-05-01 10:00 (Europe/Zurich)`, `2024-05-01`.
 fn time(property: &Property<'_>) -> String {
-    let value = property.value.trim();
+    time_of(property.value, property.parameter("TZID"))
+}
+
+/// The times of a list; a list that is too long for one of times as it is.
+fn times(property: &Property<'_>) -> String {
+    const MAX_BYTES: usize = 1 << 16;
+    if property.value.len() > MAX_BYTES {
+        return property.value.to_owned();
+    }
+    let times = property.value.split(',').map(|value| time_of(value, property.parameter("TZID")));
+    times.collect::<Vec<String>>().join(", ")
+}
+
+/// A time of a time zone as text; anything else as it is.
+fn time_of(value: &str, zone: Option<&str>) -> String {
+    let value = value.trim();
     let digits = |start: usize, end: usize| {
         value.get(start..end).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()))
     };
@@ -59,7 +82,7 @@ fn time(property: &Property<'_>) -> String {
     };
     let date = format!("{year}-{month}-{day}");
     let (Some("T"), Some(hour), Some(minute)) = (value.get(8..9), digits(9, 11), digits(11, 13)) else { return date };
-    let zone = match property.parameter("TZID") {
+    let zone = match zone {
         _ if value.ends_with('Z') => " UTC".to_owned(),
         Some(zone) => format!(" ({zone})"),
         None => String::new(),

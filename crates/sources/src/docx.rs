@@ -1,14 +1,16 @@
-//! Word documents (Office Open XML): paragraphs, headings, lists, tables, formulas, footnotes and endnotes.
+//! Word documents (Office Open XML): paragraphs, headings, lists, tables, formulas, fields of forms, footnotes and endnotes.
 //!
 //! Left out: page headers and footers, comments, deleted and hidden text, pictures.
 
 use std::collections::HashMap;
 use std::iter;
 
+use crate::docx_fields::FormField;
 use crate::docx_numbers::Numbering;
 use crate::formula::Formula;
 use crate::limit::check_entries;
-use crate::office::{self, Relations};
+use crate::merged_cells::Rows;
+use crate::office::{self, Relations, is_on};
 use crate::prose::{Gap, Prose, Script};
 use crate::source::first_heading;
 use crate::xml::{self, Node, Tag};
@@ -119,6 +121,9 @@ fn write(xml: &str, styles: &Styles, numbering: &mut Numbering, prose: &mut Pros
     let (mut in_text, mut is_hidden, mut script, mut formula) = (false, false, Script::Line, Formula::default());
     // The font of the run, if it has symbols in the places of letters.
     let mut font: Option<String> = None;
+    let mut field = FormField::default();
+    // The marks of the paragraphs around the open text boxes.
+    let mut leads = Vec::new();
     xml::walk(xml, Kind::Docx, |node| {
         if let Node::Open(tag) = &node
             && is_left_out(tag.name())
@@ -128,6 +133,9 @@ fn write(xml: &str, styles: &Styles, numbering: &mut Numbering, prose: &mut Pros
         }
         if formula.takes(&node, prose)? {
             return Ok(true);
+        }
+        if !is_hidden {
+            field.take(&node, prose);
         }
         match node {
             Node::Open(tag) => match tag.name() {
@@ -145,6 +153,10 @@ fn write(xml: &str, styles: &Styles, numbering: &mut Numbering, prose: &mut Pros
                 b"pStyle" => paragraph.style = tag.attribute("val"),
                 b"ilvl" => paragraph.level = number(tag).map(|level| level as usize),
                 b"numId" => paragraph.list = number(tag),
+                b"txbxContent" => {
+                    leads.push(prose.take_lead());
+                    prose.gap(Gap::Paragraph);
+                }
                 _ => open(tag, prose),
             },
             Node::Close(b"pPr") => {
@@ -152,6 +164,7 @@ fn write(xml: &str, styles: &Styles, numbering: &mut Numbering, prose: &mut Pros
                 paragraph.lead(styles, numbering, prose);
             }
             Node::Close(b"t") => in_text = false,
+            Node::Close(b"txbxContent") => prose.lead(&leads.pop().unwrap_or_default()),
             Node::Close(name) => close(name, prose),
             Node::Text(_) if is_hidden => {}
             Node::Text(text) if in_text => match &font {
@@ -164,21 +177,19 @@ fn write(xml: &str, styles: &Styles, numbering: &mut Numbering, prose: &mut Pros
     })
 }
 
-/// Whether a property is set, as it is without a value.
-fn is_on(tag: &Tag<'_>) -> bool {
-    !tag.attribute("val").is_some_and(|value| matches!(&*value, "0" | "false" | "off"))
-}
-
 /// The character of a font that a `sym` names by its code.
 fn symbol_of(tag: &Tag<'_>) -> Option<char> {
     let code = u32::from_str_radix(&tag.attribute("char")?, 16).ok()?;
     symbol::character(&tag.attribute("font").unwrap_or_default(), code)
 }
 
-/// The same text box a second time for old readers; text that was deleted or moved elsewhere; styles that were changed;
+/// The same text box a second time for old readers; text that was deleted or moved elsewhere; styles and cells that were changed;
 /// how Japanese words are pronounced.
 fn is_left_out(name: &[u8]) -> bool {
-    matches!(name, b"Fallback" | b"del" | b"moveFrom" | b"pPrChange" | b"rPrChange" | b"rt")
+    matches!(
+        name,
+        b"Fallback" | b"del" | b"moveFrom" | b"pPrChange" | b"rPrChange" | b"tcPrChange" | b"trPrChange" | b"rt"
+    )
 }
 
 /// How the words of a run are set, by its `vertAlign`.
@@ -228,8 +239,19 @@ fn open(tag: &Tag<'_>, prose: &mut Prose) {
         b"noBreakHyphen" => prose.text("-"),
         b"footnoteReference" | b"endnoteReference" => prose.text(&note_mark(tag)),
         b"footnote" | b"endnote" => prose.lead(&format!("{}: ", note_mark(tag))),
+        b"tbl" => prose.open_table(),
         b"tr" => prose.open_row(),
+        b"tblHeader" if is_on(tag) => prose.mark_header(),
         b"tc" => prose.open_cell(),
+        b"gridSpan" | b"vMerge" => {
+            if let Some(span) = prose.span() {
+                match tag.name() {
+                    b"gridSpan" => span.columns = number(tag).unwrap_or(1) as usize,
+                    _ if tag.attribute("val").is_some_and(|value| value == "restart") => span.rows = Rows::Marked,
+                    _ => span.rows = Rows::Continued,
+                }
+            }
+        }
         _ => {}
     }
 }
@@ -240,7 +262,10 @@ fn close(name: &[u8], prose: &mut Prose) {
             prose.lead("");
             prose.gap(Gap::Paragraph);
         }
-        b"tbl" => prose.gap(Gap::Paragraph),
+        b"tbl" => {
+            prose.close_table();
+            prose.gap(Gap::Paragraph);
+        }
         b"tr" => prose.close_row(),
         b"tc" => prose.close_cell(),
         _ => {}

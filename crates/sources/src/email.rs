@@ -2,6 +2,9 @@
 //! messages that were forwarded as attachments. A blank plain text, as newsletters have, counts as none. Apple Mail's
 //! files (`.emlx`) have the message's length before it, and a list of its properties, which is left out, after it.
 //!
+//! Signed messages (S/MIME) are read whether the text is beside the signature or within it; signatures are not verified. An encrypted
+//! message is refused, and named if it is within another.
+//!
 //! Bytes that do not fit the character set that a message declares appear as U+FFFD. A part of 8-bit bytes that
 //! declares none and is not UTF-8 is in the encoding that its letters tell.
 
@@ -11,10 +14,29 @@ use mail_parser::decoders::base64::base64_decode;
 use mail_parser::decoders::quoted_printable::quoted_printable_decode;
 use mail_parser::{Encoding, HeaderName, Message, MessageParser, MessagePart, MimeHeaders, PartType};
 
+use crate::attachment::{Attachment, Secured};
+use crate::cms::{self, Content};
 use crate::html::Deadline;
-use crate::limit::{MAIL_BYTES, MAIL_LINES, MAIL_PARAMETERS_BYTES, NESTING, check_text};
+use crate::limit::{MAIL_BYTES, MAIL_LINES, MAIL_PARAMETERS_BYTES, NESTING, SIGNATURES, check_text};
 use crate::source::Part;
 use crate::{Cause, Kind, Limit, Source, calendar, encoding, html};
+
+/// Where a message is.
+#[derive(Clone, Copy)]
+pub(crate) struct Place {
+    deadline: Deadline,
+    /// Whether it is within another message, which is read even if this one is not.
+    is_attached: bool,
+    /// How many signatures it is within.
+    signatures: usize,
+}
+
+impl Place {
+    /// The place of a message that is within no signature.
+    pub fn new(deadline: Deadline, is_attached: bool) -> Self {
+        Place { deadline, is_attached, signatures: 0 }
+    }
+}
 
 /// A `.eml` or `.emlx` file.
 pub(crate) fn source(path: &str, bytes: &[u8], deadline: Deadline) -> Result<Source, Cause> {
@@ -38,13 +60,13 @@ fn without_frame(bytes: &[u8]) -> Result<&[u8], Cause> {
 ///
 /// # Errors
 /// [`Cause::Damaged`] if it has no headers, or in a file of its own none of those that are shown;
-/// [`Cause::LimitExceeded`].
+/// [`Cause::EncryptedMessage`], [`Cause::LimitExceeded`].
 pub(crate) fn read(bytes: &[u8], kind: Kind, deadline: Deadline) -> Result<Part, Cause> {
     let message = parsed(bytes)?;
     let message = message.filter(|message| kind == Kind::Mailbox || is_email(message));
     let message = message.ok_or_else(|| Cause::damaged(kind, "a message has none of the headers of an e-mail"))?;
     let mut text = String::new();
-    write(&message, &mut text, deadline)?;
+    write(&message, &mut text, Place::new(deadline, false))?;
     Ok(Part { title: header(&message, HeaderName::Subject), time: date(&message), text })
 }
 
@@ -55,7 +77,7 @@ pub(crate) fn read(bytes: &[u8], kind: Kind, deadline: Deadline) -> Result<Part,
 pub(crate) fn write_attached(bytes: &[u8], text: &mut String, deadline: Deadline) -> Result<bool, Cause> {
     let Some(message) = parsed(bytes)?.filter(is_email) else { return Ok(false) };
     text.push_str(ATTACHED_MESSAGE);
-    write(&message, text, deadline)?;
+    write(&message, text, Place::new(deadline, true))?;
     Ok(true)
 }
 
@@ -68,8 +90,31 @@ pub(crate) fn write_signed(bytes: &[u8], text: &mut String, deadline: Deadline) 
     let is_signed =
         |message: &Message<'_>| message.parts.first().is_some_and(|part| part.is_content_type("multipart", "signed"));
     let Some(message) = parsed(bytes)?.filter(is_signed) else { return Ok(false) };
-    write(&message, text, deadline)?;
+    write(&message, text, Place::new(deadline, true))?;
     Ok(true)
+}
+
+/// Writes the text and the attachments of a message that is within its signature; returns what the bytes are if that cannot be read.
+///
+/// # Errors
+/// [`Cause::EncryptedMessage`] and [`Cause::Damaged`] of a message in it, [`Cause::LimitExceeded`].
+pub(crate) fn write_secured(bytes: &[u8], text: &mut String, place: Place) -> Result<Option<Secured>, Cause> {
+    let signed = match cms::content(bytes) {
+        Some(Content::Signed(signed)) => signed,
+        Some(Content::Encrypted) => return Ok(Some(Secured::Encrypted)),
+        Some(Content::Other) => return Ok(Some(Secured::Other)),
+        None => return Ok(Some(Secured::Damaged)),
+    };
+    if place.signatures == SIGNATURES {
+        return Err(Limit::Nesting(SIGNATURES).into());
+    }
+    // Files are signed in this form too. A message without headers starts with the empty line after them.
+    let has_type = |message: &Message<'_>| message.parts.first().is_some_and(|part| part.content_type().is_some());
+    let has_no_headers = signed.starts_with(b"\r\n") || signed.starts_with(b"\n");
+    let is_message = |message: &Message<'_>| has_type(message) || has_no_headers || is_email(message);
+    let Some(message) = parsed(&signed)?.filter(is_message) else { return Ok(Some(Secured::Other)) };
+    write(&message, text, Place { signatures: place.signatures + 1, ..place })?;
+    Ok(None)
 }
 
 /// The line before a message that is attached to another.
@@ -187,13 +232,13 @@ impl Headers {
     }
 }
 
-fn write(message: &Message<'_>, text: &mut String, deadline: Deadline) -> Result<(), Cause> {
+fn write(message: &Message<'_>, text: &mut String, place: Place) -> Result<(), Cause> {
     Headers::of(message).write(text);
     for body in bodies(message) {
         text.push('\n');
         match &body.body {
             PartType::Text(words) => text.push_str(words_of(message, body, words)?.replace("\r\n", "\n").trim()),
-            PartType::Html(html) => text.push_str(&html::page(&words_of(message, body, html)?, deadline)?.text),
+            PartType::Html(html) => text.push_str(&html::page(&words_of(message, body, html)?, place.deadline)?.text),
             // Pictures within the text are attachments too.
             _ => {}
         }
@@ -201,65 +246,31 @@ fn write(message: &Message<'_>, text: &mut String, deadline: Deadline) -> Result
         check_text(text.len())?;
     }
     let mut invitation = String::new();
-    for attached in message.attachments.iter().filter_map(|id| message.parts.get(*id as usize)) {
+    for id in &message.attachments {
+        let Some(attached) = message.parts.get(*id as usize) else { continue };
         if let PartType::Message(nested) = &attached.body {
             text.push_str(ATTACHED_MESSAGE);
-            write(nested, text, deadline)?;
+            write(nested, text, Place { is_attached: true, ..place })?;
             continue;
         }
         let kind = attached.content_type().map(|kind| format!("{}/{}", kind.ctype(), kind.subtype().unwrap_or("?")));
-        let attachment = Attachment {
+        let mut attachment = Attachment {
             name: attached.attachment_name().and_then(one_line),
             kind,
             entries: entries(message, attached)?,
+            secured: None,
         };
+        if attachment.is_secured() {
+            let place = Place { is_attached: place.is_attached || *id > 0, ..place };
+            match write_secured(attached.contents(), text, place)? {
+                None => continue,
+                Some(secured) if place.is_attached => attachment.secured = Some(secured),
+                Some(secured) => attachment.secured = Some(secured.or_refused()?),
+            }
+        }
         attachment.write(text, &mut invitation)?;
     }
     Ok(check_text(text.len())?)
-}
-
-/// An attachment that is not a message.
-pub(crate) struct Attachment {
-    pub name: Option<String>,
-    /// Its MIME type.
-    pub kind: Option<String>,
-    /// The entries of a calendar; empty for other attachments.
-    pub entries: String,
-}
-
-impl Attachment {
-    /// Writes the entries of a calendar, else the name. `invitation` is the last calendar that was written.
-    ///
-    /// # Errors
-    /// [`Limit::TextBytes`].
-    pub fn write(self, text: &mut String, invitation: &mut String) -> Result<(), Limit> {
-        let format = self.unread_format();
-        let name = self.name.or(self.kind).unwrap_or_else(|| "without a name".to_owned());
-        // Invitations come twice, once as an attachment.
-        if self.entries.is_empty() || self.entries == *invitation {
-            text.extend(["\n[attachment: ", &name, format, "]\n"]);
-        } else {
-            text.extend(["\n[calendar: ", &name, "]\n", &self.entries, "\n"]);
-            *invitation = self.entries;
-        }
-        check_text(text.len())
-    }
-
-    /// What is written of an attachment that holds a message in a form that is not read: Outlook's `winmail.dat`, or S/MIME's
-    /// `smime.p7m`.
-    fn unread_format(&self) -> &'static str {
-        let is = |value: Option<&str>, known: &[&str]| {
-            value.is_some_and(|value| known.iter().any(|known| value.eq_ignore_ascii_case(known)))
-        };
-        let (kind, name) = (self.kind.as_deref(), self.name.as_deref());
-        if is(kind, &["application/ms-tnef", "application/vnd.ms-tnef"]) || is(name, &["winmail.dat"]) {
-            ", in Outlook's format TNEF, which is not read"
-        } else if is(kind, &["application/pkcs7-mime", "application/x-pkcs7-mime"]) || is(name, &["smime.p7m"]) {
-            ", an encrypted or signed message (S/MIME), which is not read"
-        } else {
-            ""
-        }
-    }
 }
 
 /// The entries of an attached calendar as text; empty for another attachment, or for a calendar without entries.

@@ -80,7 +80,9 @@ fn chapters(package: &str, package_name: &str) -> Result<Vec<Result<String, Caus
         match tag.name() {
             b"item" => {
                 let is_contents = attribute("properties").split(' ').any(|property| property == "nav");
-                let is_chapter = attribute("media-type").contains("html") && !is_contents;
+                let media_type = attribute("media-type");
+                // The second is that of older books.
+                let is_chapter = ["html", "oeb1-document"].iter().any(|kind| media_type.contains(kind)) && !is_contents;
                 if let Some(id) = tag.attribute("id") {
                     items.insert(id, Item { is_chapter, href: attribute("href") });
                 }

@@ -28,7 +28,7 @@ pub enum Cause {
     #[error("not a regular file")]
     NotAFile,
     /// The file name has no extension that a reader supports.
-    #[error("unsupported file type (supported: {})", supported())]
+    #[error("unsupported file type (supported: {}, source code, and any text in UTF-8)", Kind::document_extensions())]
     UnknownKind,
     /// A lock or another file that programs leave beside documents.
     #[error("a lock or temporary file of another program, not a document; name the document itself")]
@@ -49,11 +49,8 @@ pub enum Cause {
     /// The file needs a password, or is a book with copy protection.
     #[error("the file is encrypted; save a copy without a password")]
     Encrypted,
-    /// A message of Outlook's that is encrypted, or signed so that its text is within the signature.
-    #[error(
-        "the message is encrypted, or its text is within its signature (S/MIME); open it in the mail program that has \
-        its key, and save it as text"
-    )]
+    /// A message that is encrypted.
+    #[error("the message is encrypted (S/MIME); open it in the mail program that has its key, and save it as text")]
     EncryptedMessage,
     /// A NUL byte where text was expected.
     #[error("binary data, not text: byte {offset_bytes} is NUL")]
@@ -141,12 +138,6 @@ fn why(error: &io::Error) -> String {
         io::ErrorKind::PermissionDenied => format!("{error}; allow this user to read it, or exclude it"),
         _ => error.to_string(),
     }
-}
-
-fn supported() -> String {
-    let documents = Kind::EXTENSIONS.iter().filter(|(_, kind)| *kind != Kind::Code);
-    let documents: Vec<String> = documents.map(|(extension, _)| format!(".{extension}")).collect();
-    format!("{}, source code, and any text in UTF-8", documents.join(" "))
 }
 
 fn found(fields: &[String]) -> String {

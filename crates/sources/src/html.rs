@@ -14,6 +14,7 @@ use markup5ever_rcdom::{Handle, NodeData, RcDom};
 use crate::formula::Formula;
 use crate::html_tree::Tree;
 use crate::limit::{FILE_BYTES, HTML_ATTRIBUTES, HTML_BYTES, HTML_NODES, HTML_TIME, NESTING};
+use crate::merged_cells::{Rows, Span};
 use crate::numbers::Format;
 use crate::prose::{Gap, Prose, Script};
 use crate::source::first_heading;
@@ -232,8 +233,12 @@ impl Walk {
             "pre" => self.preformatted += 1,
             "sup" => self.script = Some(Script::Super),
             "sub" => self.script = Some(Script::Sub),
+            "table" => self.prose.open_table(),
             "tr" => self.prose.open_row(),
-            "td" | "th" => self.prose.open_cell(),
+            "td" | "th" => {
+                let number = |name| attribute(name).and_then(|number| number.trim().parse().ok());
+                self.open_cell(tag == "th", number("colspan").unwrap_or(1), number("rowspan").unwrap_or(1));
+            }
             "img" => self.prose.text(attribute("alt").unwrap_or_default()),
             _ => {}
         }
@@ -248,9 +253,19 @@ impl Walk {
             "sup" | "sub" => self.script = Some(Script::Line),
             "td" | "th" => self.prose.close_cell(),
             "tr" => self.prose.close_row(),
+            "table" => self.prose.close_table(),
             _ => {}
         }
         self.prose.gap(self.gap_around(tag));
+    }
+
+    /// Starts a cell, which has all rows that follow if their number is 0.
+    fn open_cell(&mut self, is_header: bool, columns: usize, rows: usize) {
+        self.prose.open_cell();
+        if let Some(span) = self.prose.span() {
+            let rows = Rows::Lacking(if rows == 0 { usize::MAX } else { rows });
+            *span = Span { columns, rows, is_header };
+        }
     }
 
     /// Starts an item, with a number if it has one of its own.

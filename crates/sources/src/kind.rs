@@ -155,6 +155,12 @@ impl Kind {
         ("zig", Kind::Code),
     ];
 
+    /// The extensions of documents, which are all but those of source code: `.txt .text .log` and so on.
+    pub fn document_extensions() -> String {
+        let documents = Self::EXTENSIONS.iter().filter(|(_, kind)| *kind != Kind::Code);
+        documents.map(|(extension, _)| format!(".{extension}")).collect::<Vec<_>>().join(" ")
+    }
+
     /// The type for a file name; case makes no difference.
     pub fn of(path: &Path) -> Option<Kind> {
         let extension = path.extension()?.to_str()?;

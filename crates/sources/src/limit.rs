@@ -8,12 +8,12 @@
 //! | JSON, notebooks, chats | [`JSON_BYTES`] of file, [`RECORDS`] objects or turns, [`TEXT_BYTES`] of text |
 //! | calendars, contacts | [`JSON_BYTES`] of file, [`RECORDS`] entries, [`TEXT_BYTES`] of text |
 //! | Slack | [`SLACK_NAME_BYTES`] a user's name |
-//! | e-mail, mailboxes, web archives | [`MAIL_BYTES`], [`MAIL_LINES`] and [`MAIL_PARAMETERS_BYTES`] a header in a message, [`NESTING`] levels, [`TEXT_BYTES`] of text; each HTML part as HTML; a message of a mailbox beyond a limit is left out |
+//! | e-mail, mailboxes, web archives | [`MAIL_BYTES`], [`MAIL_LINES`] and [`MAIL_PARAMETERS_BYTES`] a header in a message, [`NESTING`] levels, [`SIGNATURES`] around one another, [`TEXT_BYTES`] of text; each HTML part as HTML; a message of a mailbox beyond a limit is left out |
 //! | Outlook's messages | [`MAIL_BYTES`] of file and of unpacked RTF, [`COMPOUND_ENTRIES`], [`MESSAGE_NESTING`] messages in one another, [`HTML_TIME`] in all, [`TEXT_BYTES`] of text; HTML, RTF and attached e-mails as such |
 //! | mailboxes | [`MAILBOX_DOCUMENT_BYTES`] of text and [`RECORDS`] messages a document, then another begins |
 //! | RTF | [`RTF_BYTES`] of file, [`RTF_WORD_BYTES`] a word, [`NESTING`] levels, [`TEXT_BYTES`] of text |
 //! | HTML | [`HTML_BYTES`], [`HTML_NODES`] nodes, [`HTML_ATTRIBUTES`], [`NESTING`] levels, [`COLUMNS`] cells in a row, [`FORMULA_BYTES`] a formula, [`TEXT_BYTES`] of text; [`HTML_TIME`] for all pages in a file, in a mailbox for each [`FILE_BYTES`] |
-//! | DOCX, ODT, ODP, ODS, PPTX, XLSX, EPUB | [`UNPACKED_BYTES`] of all unpacked parts, [`RECORDS`] formats of numbers and lists, [`ARCHIVE_ENTRIES`], [`NESTING`] levels, [`COLUMNS`] cells in a row, [`FORMULA_BYTES`] a formula, [`TEXT_BYTES`] of text; each chapter as HTML |
+//! | DOCX, ODT, ODP, ODS, PPTX, XLSX, EPUB | [`UNPACKED_BYTES`] of all unpacked parts, [`RECORDS`] formats of cells and lists, [`ARCHIVE_ENTRIES`], [`NESTING`] levels, [`COLUMNS`] cells in a row, [`FORMULA_BYTES`] a formula, [`TEXT_BYTES`] of text; each chapter as HTML |
 //! | PDF | memory and time of the child process ([`crate::PdfChild`]), [`PDF_PAGE_BYTES`] a page, [`PDF_TEXT_BYTES`] of text |
 //! | OCR | [`OCR_MEMORY_BYTES`] and [`OCR_PAGE_TIME`] of each program for a page, [`OCR_TIME`] in all |
 //!
@@ -56,6 +56,8 @@ pub(crate) const MAIL_BYTES: u64 = 64 * MIB;
 pub(crate) const MAIL_LINES: usize = 2_000_000;
 /// The longest header of an e-mail that describes its content.
 pub(crate) const MAIL_PARAMETERS_BYTES: usize = 64 << 10;
+/// The most signed messages within one another whose text is within their signatures: each is decoded from the one around it.
+pub(crate) const SIGNATURES: usize = 2;
 /// The most storages and streams of an Outlook message: each recipient and each attachment has about ten.
 pub(crate) const COMPOUND_ENTRIES: usize = 100_000;
 /// The most messages of Outlook's within one another: the names of their parts grow with each.

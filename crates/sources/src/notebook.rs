@@ -53,7 +53,7 @@ fn language(notebook: &Record<'_>) -> Option<String> {
 /// What a cell has printed, its value, or its error; without pictures.
 fn output_text(output: &Record<'_>) -> Result<String, Cause> {
     if output.has("text") {
-        return Ok(output.texts("text")?.concat());
+        return Ok(as_shown(output.texts("text")?.concat()));
     }
     if let Some(error) = output.label("ename")? {
         return Ok(format!("{error}: {}", output.label("evalue")?.unwrap_or_default()));
@@ -64,6 +64,25 @@ fn output_text(output: &Record<'_>) -> Result<String, Cause> {
         Some(kind) => Ok(data.texts(kind)?.concat()),
         None => Ok(String::new()),
     }
+}
+
+/// What a terminal shows of an output: no colours, and of a line that is written again, such as a progress bar, the last state.
+fn as_shown(output: String) -> String {
+    if !output.contains(['\u{1b}', '\r']) {
+        return output;
+    }
+    let mut shown = String::with_capacity(output.len());
+    for line in output.split_inclusive('\n') {
+        let mut rest = line.trim_end_matches(['\r', '\n']).rsplit('\r').next().unwrap_or_default();
+        // A control sequence ends with a letter or a sign of these.
+        while let Some((before, after)) = rest.split_once("\u{1b}[") {
+            shown.push_str(before);
+            rest = after.trim_start_matches(|c: char| (' '..'@').contains(&c));
+            rest = rest.strip_prefix(|c: char| ('@'..='~').contains(&c)).unwrap_or(rest);
+        }
+        shown.extend([rest, if line.ends_with('\n') { "\n" } else { "" }]);
+    }
+    shown
 }
 
 /// A block with a fence longer than any in it.

@@ -1,11 +1,12 @@
 //! OpenDocument spreadsheets (LibreOffice): one section a sheet, with its rows as lines ([`crate::rows`]), dates as dates
-//! and numbers with all their digits.
+//! and numbers with all their digits; those that are shown with words, such as units, as they are shown.
 //!
 //! Formulas give the values that were stored with them. Left out: comments, charts, pictures.
 
 use std::mem;
 
 use crate::limit::{CELL_BYTES, COLUMNS, check_entries, check_text};
+use crate::merged_rows::MergedRows;
 use crate::rows::Rows;
 use crate::source::Part;
 use crate::xml::{Node, Tag};
@@ -49,6 +50,9 @@ pub(crate) fn source(path: &str, bytes: &[u8]) -> Result<Source, Cause> {
 struct Sheet {
     name: String,
     rows: Rows,
+    merged: MergedRows,
+    /// The number of the current row.
+    row: usize,
     /// How often the current row is repeated in the sheet.
     row_times: usize,
     column: usize,
@@ -60,8 +64,11 @@ struct Sheet {
 struct Cell {
     /// How often the cell is repeated in its row.
     times: usize,
+    /// How many rows it has.
+    rows: usize,
     /// A number or a date, whatever its format shows.
     value: Option<String>,
+    number: Option<f64>,
     formula: Option<String>,
     text: String,
 }
@@ -77,14 +84,19 @@ impl Sheet {
                 return false;
             }
             b"table-cell" => {
-                let value = match tag.attribute("value-type").as_deref() {
-                    Some("float") => tag.attribute("value"),
-                    Some("date") => tag.attribute("date-value").map(|date| date.replace('T', " ")),
-                    _ => None,
+                let (value, number) = match tag.attribute("value-type").as_deref() {
+                    Some("float") => {
+                        let value = tag.attribute("value");
+                        let number = value.as_deref().and_then(|value| value.parse().ok());
+                        (value, number)
+                    }
+                    Some("date") => (tag.attribute("date-value").map(|date| date.replace('T', " ")), None),
+                    _ => (None, None),
                 };
                 let formula = tag.attribute("formula");
+                let rows = times(tag, "number-rows-spanned");
                 let times = times(tag, "number-columns-repeated");
-                self.cell = Some(Cell { times, value, formula, text: String::new() });
+                self.cell = Some(Cell { times, rows, value, number, formula, text: String::new() });
             }
             b"p" | b"s" | b"tab" | b"line-break" => {
                 self.in_paragraph |= tag.name() == b"p";
@@ -116,13 +128,20 @@ impl Sheet {
                     self.column = self.column.saturating_add(cell.times);
                     return Ok(());
                 }
+                let first = self.column;
                 for _ in 0..cell.times.min(COLUMNS + 1) {
-                    self.rows.cell(self.column, &shown)?;
+                    self.rows.shown(self.column, &shown, cell.number)?;
                     self.column += 1;
+                }
+                if cell.rows > 1 {
+                    let text = self.rows.in_column(first).unwrap_or_default();
+                    self.merged.start(first, self.row.saturating_add(cell.rows - 1), text);
                 }
             }
             b"table-row" => {
+                self.merged.fill(self.row, &mut self.rows);
                 self.rows.end_rows(self.row_times)?;
+                self.row = self.row.saturating_add(self.row_times);
                 self.column = 0;
             }
             _ => {}
@@ -135,12 +154,19 @@ impl Cell {
     fn shown(&self) -> String {
         let is_blank = self.text.trim().is_empty();
         match (&self.value, &self.formula) {
+            (Some(_), _) if self.number.is_some() && has_words(&self.text) => self.text.clone(),
             (Some(value), _) => value.clone(),
             // No program has computed it.
             (None, Some(formula)) if is_blank => formula.strip_prefix("of:").unwrap_or(formula).to_owned(),
             _ => self.text.clone(),
         }
     }
+}
+
+/// Whether a number is shown with words: its letters are more than those of `1,2E+05`.
+fn has_words(shown: &str) -> bool {
+    let is_number = |text: &str| text.trim().replace(',', ".").parse::<f64>().is_ok();
+    shown.contains(char::is_alphabetic) && !is_number(shown)
 }
 
 /// How often an element is repeated.

@@ -7,6 +7,7 @@ use std::collections::HashMap;
 
 use crate::archive::{Archive, resolve};
 use crate::limit::check_entries;
+use crate::merged_cells::Rows;
 use crate::odt_lists::Lists;
 use crate::prose::{Gap, Prose, Script};
 use crate::source::first_heading;
@@ -45,6 +46,11 @@ fn script_of(position: &str) -> Script {
     }
 }
 
+/// A number of rows or columns, which is 1 unless an attribute tells it.
+fn number(tag: &Tag<'_>, attribute: &str) -> usize {
+    tag.attribute(attribute).and_then(|number| number.parse().ok()).unwrap_or(1)
+}
+
 /// A walk through the text of a document, which presentations have on their slides.
 #[derive(Default)]
 pub(crate) struct Walk {
@@ -60,6 +66,10 @@ pub(crate) struct Walk {
     pub lists: Lists,
     /// Whether the open heading has a number, which it may also have as text.
     has_number: bool,
+    /// The marks of the paragraphs around the open text boxes.
+    leads: Vec<String>,
+    /// Whether the rows that are read name columns.
+    is_header: bool,
 }
 
 impl Walk {
@@ -118,7 +128,11 @@ impl Walk {
             _ => {}
         }
         match tag.name() {
-            b"annotation" | b"tracked-changes" | b"forms" | b"ruby-text" | b"note-citation" | b"covered-table-cell" => {
+            b"annotation" | b"tracked-changes" | b"forms" | b"ruby-text" | b"note-citation" => return false,
+            b"covered-table-cell" => {
+                /// Texts have no wider cells; each takes time in its row.
+                const MAX_COLUMNS: usize = 64;
+                self.prose.covered_cells(number(tag, "number-columns-repeated").min(MAX_COLUMNS));
                 return false;
             }
             b"h" => {
@@ -154,10 +168,27 @@ impl Walk {
                 self.spans.push(Script::Line);
                 self.prose.text(" [note: ");
             }
+            b"text-box" => {
+                let lead = self.prose.take_lead();
+                self.leads.push(lead);
+                self.prose.gap(Gap::Paragraph);
+            }
             b"s" | b"tab" => self.prose.gap(Gap::Space),
             b"line-break" => self.prose.gap(Gap::Line),
-            b"table-row" => self.prose.open_row(),
-            b"table-cell" => self.prose.open_cell(),
+            b"table" => self.prose.open_table(),
+            b"table-header-rows" => self.is_header = true,
+            b"table-row" => {
+                self.prose.open_row();
+                if self.is_header {
+                    self.prose.mark_header();
+                }
+            }
+            b"table-cell" => {
+                self.prose.open_cell();
+                if let Some(span) = self.prose.span().filter(|_| number(tag, "number-rows-spanned") > 1) {
+                    span.rows = Rows::Marked;
+                }
+            }
             _ => {}
         }
         true
@@ -180,12 +211,17 @@ impl Walk {
                 self.prose.gap(if self.lists.depth() > 0 { Gap::Line } else { Gap::Paragraph });
             }
             b"list-item" => self.lists.close_item(),
+            b"text-box" => self.prose.lead(&self.leads.pop().unwrap_or_default()),
             b"note-body" => {
                 self.notes = self.notes.saturating_sub(1);
                 self.spans.pop();
                 self.prose.end_bracket();
             }
-            b"table" => self.prose.gap(Gap::Paragraph),
+            b"table" => {
+                self.prose.close_table();
+                self.prose.gap(Gap::Paragraph);
+            }
+            b"table-header-rows" => self.is_header = false,
             b"table-row" => self.prose.close_row(),
             b"table-cell" => self.prose.close_cell(),
             _ => {}

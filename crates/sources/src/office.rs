@@ -2,7 +2,8 @@
 
 use crate::archive::{Archive, resolve};
 use crate::limit::check_entries;
-use crate::{Cause, Kind, compound, xml};
+use crate::xml::{self, Tag};
+use crate::{Cause, Kind, compound};
 
 /// Opens the archive of a document.
 ///
@@ -36,6 +37,11 @@ pub(crate) fn title(archive: &mut Archive<'_>) -> Result<Option<String>, Cause> 
         Some(core) => xml::text_of(&core, "title", archive.kind()).map_err(|cause| cause.in_part(CORE)),
         None => Ok(None),
     }
+}
+
+/// Whether a property of Word's is set, as it is without a value.
+pub(crate) fn is_on(tag: &Tag<'_>) -> bool {
+    !tag.attribute("val").is_some_and(|value| matches!(&*value, "0" | "false" | "off"))
 }
 
 /// The parts to which a part refers.

@@ -1,7 +1,7 @@
 //! Outlook's messages (`.msg`, MS-OXMSG), read as e-mails are: headers, the plain text of a message or else its HTML or
 //! RTF as text, the time and place of a meeting, the entries of attached calendars, the names of other attachments, and
-//! the messages attached to it. Of a message with a signature beside its text (S/MIME) the signed text and its attachments are
-//! read; one whose text is within the signature or encrypted is refused.
+//! the messages attached to it. Of a signed message (S/MIME) the signed text and its attachments are read; an encrypted one
+//! is refused.
 //!
 //! A message is a storage of a compound file with properties; so are its recipients, its attachments, and a message
 //! that is an attachment.
@@ -9,8 +9,9 @@
 use encoding_rs::Encoding;
 use mail_parser::DateTime;
 
+use crate::attachment::{Attachment, Secured};
 use crate::compound::Compound;
-use crate::email::{self, ATTACHED_MESSAGE, Attachment, Headers};
+use crate::email::{self, ATTACHED_MESSAGE, Headers};
 use crate::html::Deadline;
 use crate::limit::{MESSAGE_NESTING, check_text};
 use crate::outlook_meeting::Meetings;
@@ -102,17 +103,20 @@ impl Reader<'_> {
         let start = self.meetings.write(&class, &message, &mut self.file, &mut self.text)?;
         headers.date = headers.date.or(start);
         let attachments = self.file.storages(&message.path, "__attach_version1.0_#")?;
-        let is_secured = is_secured(&class) && !attachments.is_empty();
-        if is_secured && self.write_signed(&message, &attachments)? {
-            return Ok(headers);
-        }
+        let unread = match is_secured(&class) {
+            true => self.write_secured(&message, &attachments, depth > 0)?,
+            false => Some(Secured::Other),
+        };
+        let Some(unread) = unread else { return Ok(headers) };
         match self.body(&message)?.filter(|body| !body.trim().is_empty()) {
             Some(body) => {
                 // Text that grows later would be copied into twice its size.
                 self.text.reserve(body.len() + 2);
                 self.text.extend(["\n", body.trim(), "\n"]);
             }
-            None if is_secured && depth == 0 => return Err(Cause::EncryptedMessage),
+            None if depth == 0 => {
+                unread.or_refused()?;
+            }
             None => {}
         }
         check_text(self.text.len())?;
@@ -121,18 +125,23 @@ impl Reader<'_> {
         Ok(headers)
     }
 
-    /// Writes the text and the attachments of a message with a signature beside them, which its only attachment holds as they
-    /// came (MS-OXOSMIME, 2.1.3.1); returns whether it has such an attachment.
-    fn write_signed(&mut self, message: &Object, attachments: &[String]) -> Result<bool, Cause> {
-        let [path] = attachments else { return Ok(false) };
+    /// Writes the text and the attachments of a signed message, which its only attachment holds as they came (MS-OXOSMIME, 2.1.3);
+    /// returns what the attachment is if they are not in it or cannot be read.
+    fn write_secured(
+        &mut self,
+        message: &Object,
+        attachments: &[String],
+        is_attached: bool,
+    ) -> Result<Option<Secured>, Cause> {
+        let [path] = attachments else { return Ok(Some(Secured::Other)) };
         let attached = Object::open(&mut self.file, path.clone(), Place::Part, message.encoding)?;
-        if attached.line(&mut self.file, MIME_TYPE)?.is_none_or(|kind| !kind.eq_ignore_ascii_case("multipart/signed")) {
-            return Ok(false);
+        let Some(bytes) = attached.bytes(&mut self.file, DATA)? else { return Ok(Some(Secured::Damaged)) };
+        let kind = attached.line(&mut self.file, MIME_TYPE)?;
+        if kind.is_some_and(|kind| kind.eq_ignore_ascii_case("multipart/signed")) {
+            let is_written = email::write_signed(&bytes, &mut self.text, self.deadline)?;
+            return Ok((!is_written).then_some(Secured::Damaged));
         }
-        match attached.bytes(&mut self.file, DATA)? {
-            Some(bytes) => email::write_signed(&bytes, &mut self.text, self.deadline),
-            None => Ok(false),
-        }
+        email::write_secured(&bytes, &mut self.text, email::Place::new(self.deadline, is_attached))
     }
 
     /// The headers of a message. What its properties lack is taken from the headers with which it came, if it has them.
@@ -245,7 +254,15 @@ impl Reader<'_> {
             Some(bytes) => email::entries_of(&decoded(bytes, None, encoding::decode)?)?,
             None => String::new(),
         };
-        Ok(Attachment { name, kind, entries }.write(&mut self.text, &mut self.invitation)?)
+        let mut attachment = Attachment { name, kind, entries, secured: None };
+        if attachment.is_secured() {
+            let bytes = attached.bytes(&mut self.file, DATA)?.unwrap_or_default();
+            attachment.secured = email::write_secured(&bytes, &mut self.text, email::Place::new(self.deadline, true))?;
+            if attachment.secured.is_none() {
+                return Ok(());
+            }
+        }
+        Ok(attachment.write(&mut self.text, &mut self.invitation)?)
     }
 }
 

@@ -1,87 +1,105 @@
-//! The numbers of lists in PowerPoint presentations (ECMA-376, 20.1.10.61 and 21.1.2.4.1): a paragraph that is numbered counts on
-//! from the last one of its level and scheme, with nothing of its level or a level above between them.
+//! Which bullet or number a paragraph of a slide has (ECMA-376, 20.1.10.61 and 21.1.2.4): that of its own properties, else of the
+//! list style of its text body, else of the placeholder that its shape fills. A paragraph that is numbered counts on from the last
+//! one of its level and scheme, with nothing of its level or a level above between them.
 
 use std::mem;
 
-use crate::numbers::Format;
+use crate::pptx_marks::{LEVELS, Mark, Scheme, Style, level_of};
 use crate::xml::Tag;
-
-/// How many levels a list has.
-const LEVELS: usize = 9;
-
-/// How the paragraphs of a list are numbered.
-#[derive(Clone, Copy, PartialEq)]
-struct Scheme {
-    format: Format,
-    before: &'static str,
-    after: &'static str,
-    start: u32,
-}
 
 /// The lists of a text body, and how far their numbers are.
 #[derive(Default)]
-pub(crate) struct AutoNumbers {
+pub(crate) struct Lists {
+    /// The style of the placeholder that the shape fills.
+    inherited: Style,
+    /// The style of the text body.
+    style: Style,
     /// The last number of each level with its scheme.
     last: [Option<(Scheme, u32)>; LEVELS],
-    /// The level and the scheme of the open paragraph, which counts once it has words.
-    level: usize,
-    scheme: Option<Scheme>,
-    has_words: bool,
-    /// Whether the properties of a paragraph are being read: styles have such schemes too.
-    in_properties: bool,
+    paragraph: Paragraph,
+    is_in_field: bool,
+    place: Place,
 }
 
-impl AutoNumbers {
+/// The open paragraph, which counts once it has words.
+#[derive(Default)]
+struct Paragraph {
+    level: usize,
+    mark: Option<Mark>,
+    has_words: bool,
+}
+
+/// Whose properties are being read.
+#[derive(Clone, Copy, Default)]
+enum Place {
+    #[default]
+    Nothing,
+    Paragraph,
+    Level(usize),
+}
+
+impl Lists {
+    /// Takes the style of the placeholder that the open shape fills.
+    pub fn inherit(&mut self, style: Style) {
+        self.inherited = style;
+    }
+
     /// Takes an element.
     pub fn open(&mut self, tag: &Tag<'_>) {
         match tag.name() {
-            b"txBody" => *self = AutoNumbers::default(),
-            b"p" => (self.level, self.scheme, self.has_words) = (0, None, false),
-            b"pPr" => {
+            // The cells of a table have none of the styles of its placeholder.
+            b"sp" | b"tbl" => self.inherited = Style::default(),
+            b"txBody" => *self = Lists { inherited: self.inherited, style: self.inherited, ..Lists::default() },
+            b"lstStyle" => self.style = self.inherited,
+            b"p" => self.paragraph = Paragraph::default(),
+            // A field has properties too, which are not those of its paragraph.
+            b"fld" => self.is_in_field = true,
+            b"pPr" if !self.is_in_field => {
                 let level = tag.attribute("lvl").and_then(|level| level.parse().ok()).unwrap_or(0_usize);
-                (self.level, self.in_properties) = (level.min(LEVELS - 1), true);
+                self.paragraph.level = level.min(LEVELS - 1);
+                self.place = Place::Paragraph;
             }
-            b"buAutoNum" if self.in_properties => self.scheme = Some(Scheme::of(tag)),
+            name => match (level_of(name), Mark::of(tag), self.place) {
+                (Some(level), ..) => self.place = Place::Level(level),
+                (None, Some(mark), Place::Paragraph) => self.paragraph.mark = Some(mark),
+                (None, Some(mark), Place::Level(level)) => self.style.set(level, mark),
+                _ => {}
+            },
+        }
+    }
+
+    /// Takes the end of an element.
+    pub fn close(&mut self, name: &[u8]) {
+        match name {
+            b"fld" => self.is_in_field = false,
+            b"pPr" => self.place = Place::Nothing,
+            name if level_of(name).is_some() => self.place = Place::Nothing,
             _ => {}
         }
     }
 
-    /// Takes the end of the properties of a paragraph.
-    pub fn end_properties(&mut self) {
-        self.in_properties = false;
-    }
-
-    /// The mark of the open paragraph, with a space, before its first words; `None` later and if it has no number.
+    /// The mark of the open paragraph, indented by its level and with a space, before its first words; `None` later and if it
+    /// has no mark.
     pub fn words(&mut self) -> Option<String> {
-        if mem::replace(&mut self.has_words, true) {
+        let Paragraph { level, mark, .. } = self.paragraph;
+        if mem::replace(&mut self.paragraph.has_words, true) {
             return None;
         }
-        self.last[self.level + 1..].fill(None);
-        let number = self.scheme.map(|scheme| match self.last[self.level] {
-            Some((last, number)) if last == scheme => (scheme, number.saturating_add(1)),
-            _ => (scheme, scheme.start),
-        });
-        self.last[self.level] = number;
-        let (Scheme { format, before, after, .. }, number) = number?;
-        Some(format!("{before}{}{after} ", format.written(number)))
-    }
-}
-
-impl Scheme {
-    /// The scheme of a `buAutoNum`. Those of other scripts count as decimal.
-    fn of(tag: &Tag<'_>) -> Self {
-        let name = tag.attribute("type").unwrap_or_default();
-        let formats = [
-            ("alphaLc", Format::Letter),
-            ("alphaUc", Format::UpperLetter),
-            ("romanLc", Format::Roman),
-            ("romanUc", Format::UpperRoman),
-        ];
-        let format = formats.iter().find(|(start, _)| name.starts_with(*start));
-        let format = format.map_or(Format::Decimal, |(_, format)| *format);
-        let marks = [("ParenBoth", ("(", ")")), ("ParenR", ("", ")")), ("Period", ("", "."))];
-        let (before, after) = marks.iter().find(|(end, _)| name.ends_with(*end)).map_or(("", ""), |(_, marks)| *marks);
-        let start = tag.attribute("startAt").and_then(|start| start.parse().ok()).unwrap_or(1);
-        Scheme { format, before, after, start }
+        let mark = mark.or_else(|| self.style.mark(level)).unwrap_or(Mark::Nothing);
+        self.last[level + 1..].fill(None);
+        let last = self.last[level].take();
+        let indent = "  ".repeat(level);
+        match mark {
+            Mark::Nothing => None,
+            Mark::Bullet => Some(format!("{indent}- ")),
+            Mark::Number(scheme) => {
+                let number = match last {
+                    Some((last, number)) if last == scheme => number.saturating_add(1),
+                    _ => scheme.start,
+                };
+                self.last[level] = Some((scheme, number));
+                Some(format!("{indent}{} ", scheme.written(number)))
+            }
+        }
     }
 }

@@ -3,10 +3,12 @@
 //! The readers of HTML, office documents and RTF share it, so headings, lists and tables look the same: Markdown's `#`,
 //! `-` and ` | `, without escapes, since the text is searched and quoted.
 
+use std::iter;
 use std::mem;
 
 use crate::Limit;
 use crate::limit::{COLUMNS, LIST_INDENTS, TEXT_BYTES};
+use crate::merged_cells::{Cell, MergedCells, Rows, Span};
 
 /// The white space between two words; a wider gap replaces a narrower one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -54,10 +56,21 @@ pub(crate) struct Prose {
     exceeded: Option<Limit>,
     /// How the last words of [`Self::run`] were set.
     script: Script,
-    /// The table rows that are open, outermost first, with their finished cells.
-    rows: Vec<Vec<String>>,
+    /// The tables that are open, outermost first.
+    tables: Vec<MergedCells>,
+    /// The table rows that are open, outermost first.
+    rows: Vec<Row>,
     /// The pages outside the table cells that are open, outermost first.
     outside: Vec<Page>,
+}
+
+#[derive(Default)]
+struct Row {
+    /// The finished cells.
+    cells: Vec<Cell>,
+    /// How the open cell is merged with others.
+    span: Span,
+    is_header: bool,
 }
 
 #[derive(Default)]
@@ -82,6 +95,16 @@ impl Prose {
     /// Sets the mark of an item, indented by the number of lists that are open around its own.
     pub fn lead_item(&mut self, outer_lists: usize, mark: &str) {
         self.lead(&format!("{}{mark}", "  ".repeat(outer_lists.min(LIST_INDENTS))));
+    }
+
+    /// Takes the mark that is pending, to set it again behind other paragraphs.
+    pub fn take_lead(&mut self) -> String {
+        mem::take(&mut self.page.lead)
+    }
+
+    /// Adds to the mark that is pending.
+    pub fn add_lead(&mut self, mark: &str) {
+        self.page.lead.push_str(mark);
     }
 
     /// As [`Self::lead`], unless a mark is pending.
@@ -141,9 +164,39 @@ impl Prose {
         self.verbatim("]");
     }
 
+    /// Starts a table, which is needed for its merged cells only.
+    pub fn open_table(&mut self) {
+        self.tables.push(MergedCells::default());
+    }
+
+    /// Ends a table.
+    pub fn close_table(&mut self) {
+        self.tables.pop();
+    }
+
     /// Starts a table row.
     pub fn open_row(&mut self) {
-        self.rows.push(Vec::new());
+        self.rows.push(Row::default());
+    }
+
+    /// Marks the open row as one that names columns.
+    pub fn mark_header(&mut self) {
+        if let Some(row) = self.rows.last_mut() {
+            row.is_header = true;
+        }
+    }
+
+    /// How the open cell is merged with others; `None` outside of a row.
+    pub fn span(&mut self) -> Option<&mut Span> {
+        self.rows.last_mut().map(|row| &mut row.span)
+    }
+
+    /// Adds cells that another one covers, as far as the row has room.
+    pub fn covered_cells(&mut self, times: usize) {
+        let covered = || Cell { text: String::new(), span: Span { rows: Rows::Continued, ..Span::default() } };
+        if let Some(row) = self.rows.last_mut() {
+            row.cells.extend(iter::repeat_with(covered).take(times.min(COLUMNS - row.cells.len())));
+        }
     }
 
     /// Starts a table cell; what is written until [`Self::close_cell`] belongs to it.
@@ -154,13 +207,16 @@ impl Prose {
     /// Ends a table cell.
     pub fn close_cell(&mut self) {
         let Some(outside) = self.outside.pop() else { return };
-        let cell = mem::replace(&mut self.page, outside).text;
+        let text = mem::replace(&mut self.page, outside).text;
         match self.rows.last_mut() {
-            Some(row) if row.len() < COLUMNS => row.push(cell),
+            Some(row) if row.cells.len() < COLUMNS => {
+                let span = mem::take(&mut row.span);
+                row.cells.push(Cell { text, span: Span { is_header: span.is_header || row.is_header, ..span } });
+            }
             Some(_) => self.exceeded = self.exceeded.or(Some(Limit::Columns(COLUMNS))),
             None => {
-                self.bytes -= cell.len();
-                self.verbatim(&cell);
+                self.bytes -= text.len();
+                self.verbatim(&text);
             }
         }
     }
@@ -168,27 +224,44 @@ impl Prose {
     /// Ends a table row: one line, in which the lines of a cell are joined by spaces, or one paragraph a cell in tables used for
     /// layout.
     pub fn close_row(&mut self) {
-        let cells = self.rows.pop().unwrap_or_default();
+        let Row { cells, .. } = self.rows.pop().unwrap_or_default();
+        // Beyond a limit nothing is written, so the length of the text does not bound what rows repeat.
+        if self.exceeded.is_some() {
+            return;
+        }
         // Written again below, as a part of the text around the table.
-        self.bytes -= cells.iter().map(String::len).sum::<usize>();
+        self.bytes -= cells.iter().map(|cell| cell.text.len()).sum::<usize>();
+        let mut table = self.tables.pop();
         if is_layout(&cells) {
-            for cell in cells {
+            for cell in &cells {
                 self.gap(Gap::Paragraph);
-                self.verbatim(&cell);
+                self.verbatim(&cell.text);
             }
             self.gap(Gap::Paragraph);
-        } else if cells.iter().any(|cell| !cell.is_empty()) {
-            self.gap(Gap::Line);
-            self.start_word();
-            for (i, cell) in cells.iter().enumerate() {
-                self.push(if i > 0 { " | " } else { "" });
-                for (i, line) in cell.split('\n').filter(|line| !line.is_empty()).enumerate() {
-                    self.push(if i > 0 { " " } else { "" });
-                    self.push(line);
-                }
-            }
+            table.get_or_insert_default().pass_row(cells);
+        } else if cells.iter().any(|cell| !cell.text.is_empty()) {
+            self.row(&table.get_or_insert_default().row(cells));
+        } else if let Some(table) = &mut table {
+            table.pass_row(cells);
+        }
+        self.tables.extend(table);
+        self.gap(Gap::Line);
+    }
+
+    /// Writes the texts of a row on a line.
+    fn row(&mut self, texts: &[String]) {
+        if texts.len() > COLUMNS {
+            self.exceeded = self.exceeded.or(Some(Limit::Columns(COLUMNS)));
         }
         self.gap(Gap::Line);
+        self.start_word();
+        for (i, text) in texts.iter().enumerate() {
+            self.push(if i > 0 { " | " } else { "" });
+            for (i, line) in text.split('\n').filter(|line| !line.is_empty()).enumerate() {
+                self.push(if i > 0 { " " } else { "" });
+                self.push(line);
+            }
+        }
     }
 
     /// The finished text.
@@ -228,12 +301,13 @@ impl Prose {
 
 /// Whether a table row arranges parts of a page instead of values: a cell of several lines has no other beside it, or the row
 /// is long, or such a cell has many lines, headings, rows, indented lists or code.
-fn is_layout(cells: &[String]) -> bool {
+fn is_layout(cells: &[Cell]) -> bool {
     const MAX_LINES: usize = 8;
     const MAX_BYTES: usize = 600;
     let is_part = |line: &str| line.starts_with(['#', ' ', '\t']) || line.contains(" | ");
     let is_page = |cell: &str| cell.lines().count() > MAX_LINES || cell.lines().any(is_part);
-    let is_alone = cells.iter().filter(|cell| !cell.is_empty()).count() < 2;
-    let is_long = cells.iter().map(String::len).sum::<usize>() > MAX_BYTES;
-    cells.iter().filter(|cell| cell.contains('\n')).any(|cell| is_alone || is_long || is_page(cell))
+    let texts = || cells.iter().map(|cell| cell.text.as_str());
+    let is_alone = texts().filter(|text| !text.is_empty()).count() < 2;
+    let is_long = texts().map(str::len).sum::<usize>() > MAX_BYTES;
+    texts().filter(|text| text.contains('\n')).any(|text| is_alone || is_long || is_page(text))
 }

@@ -17,6 +17,8 @@ pub(crate) struct Rows {
     row: Vec<(usize, String)>,
     /// The length of these cells.
     row_bytes: usize,
+    /// The numbers in this row that are shown with words, such as units.
+    measures: Vec<f64>,
     /// `None` until a row with two cells was seen; then the names of columns, which may be none.
     header: Option<BTreeMap<usize, String>>,
     /// Whether a row followed the header.
@@ -48,17 +50,42 @@ impl Rows {
         Ok(())
     }
 
+    /// Adds a cell as [`Self::cell`] does, which shows this number if it holds one.
+    ///
+    /// # Errors
+    /// As [`Self::cell`].
+    pub fn shown(&mut self, column: usize, cell: &str, number: Option<f64>) -> Result<(), Limit> {
+        self.cell(column, cell)?;
+        self.measures.extend(number.filter(|_| cell.contains(char::is_alphabetic)));
+        Ok(())
+    }
+
+    /// The cell of the current row in a column.
+    pub fn in_column(&self, column: usize) -> Option<&str> {
+        self.row.iter().find(|(place, _)| *place == column).map(|(_, cell)| cell.as_str())
+    }
+
+    /// Adds a short cell in its place, unless the current row is blank or has a cell in its column.
+    pub fn add_if_none(&mut self, column: usize, cell: &str) {
+        let place = self.row.iter().position(|(place, _)| *place >= column).unwrap_or(self.row.len());
+        let is_there = self.row.get(place).is_some_and(|(place, _)| *place == column);
+        if !self.row.is_empty() && !is_there && !cell.is_empty() {
+            self.row_bytes += cell.len();
+            self.row.insert(place, (column, cell.to_owned()));
+        }
+    }
+
     /// Ends the current row.
     ///
     /// # Errors
     /// [`Limit::TextBytes`].
     pub fn end_row(&mut self) -> Result<(), Limit> {
-        let cells = mem::take(&mut self.row);
+        let (cells, measures) = (mem::take(&mut self.row), mem::take(&mut self.measures));
         self.row_bytes = 0;
         match &self.header {
             _ if cells.is_empty() => return Ok(()),
             None if cells.len() > 1 => {
-                if is_header(&cells) {
+                if is_header(&cells) && are_names(&measures, &cells) {
                     self.header = Some(cells.into_iter().collect());
                     return Ok(());
                 }
@@ -129,6 +156,13 @@ fn is_header(cells: &[(usize, String)]) -> bool {
     let are_successive = years.len() > 1 && years.windows(2).all(|pair| pair[0] + 1 == pair[1]);
     let is_after_name = cells.first().is_some_and(|(column, cell)| *column > 0 || !is_number(cell));
     is_after_name && are_successive && years.len() == numbers.len()
+}
+
+/// Whether numbers with words can be names of columns, as successive ones after a word or an empty cell are: `Q1`, `Q2`.
+fn are_names(measures: &[f64], cells: &[(usize, String)]) -> bool {
+    let are_successive = measures.len() > 1 && measures.windows(2).all(|pair| pair[0] + 1.0 == pair[1]);
+    let is_after_name = measures.len() < cells.len() || cells.first().is_some_and(|(column, _)| *column > 0);
+    measures.is_empty() || are_successive && is_after_name
 }
 
 /// Whether a cell is a number as people write them: `-1,234.50`, `12 %`, `CHF 5`.

@@ -1,14 +1,16 @@
-//! Excel workbooks: one section a sheet, with its rows as lines ([`crate::rows`]) and numbers as their formats show them
-//! ([`crate::xlsx_format`]).
+//! Excel workbooks: one section a sheet, with its rows as lines ([`crate::rows`]) and numbers and texts as their formats show
+//! them ([`crate::xlsx_format`]).
 //!
 //! Formulas give the values that were stored with them. Left out: comments, charts, pictures.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::mem;
+use std::rc::Rc;
 
 use crate::archive::Archive;
 use crate::limit::{RECORDS, check_entries, check_text};
+use crate::merged_rows::{Merged, MergedRows};
 use crate::office::{self, Relations};
 use crate::prose::is_exponent;
 use crate::rows::Rows;
@@ -59,8 +61,8 @@ pub(crate) fn source(path: &str, bytes: &[u8]) -> Result<Source, Cause> {
 /// What the cells of all sheets refer to.
 struct Book {
     strings: Strings,
-    /// The formats of numbers by the styles of cells.
-    formats: Vec<Format>,
+    /// The formats by the styles of cells.
+    formats: Vec<Rc<Format>>,
     /// The number of 1970-01-01.
     first_day: i64,
 }
@@ -124,26 +126,28 @@ impl Strings {
 }
 
 /// The formats of the styles of cells.
-fn formats(archive: &mut Archive<'_>, part: Option<&str>) -> Result<Vec<Format>, Cause> {
+fn formats(archive: &mut Archive<'_>, part: Option<&str>) -> Result<Vec<Rc<Format>>, Cause> {
     let Some(part) = part else { return Ok(Vec::new()) };
-    let (mut own, mut formats, mut in_cells) = (HashMap::new(), Vec::new(), false);
+    let (mut by_id, mut formats, mut in_cells) = (HashMap::new(), Vec::new(), false);
     let read = xml::walk(&archive.text(part)?, Kind::Xlsx, |node| {
         match node {
             Node::Open(tag) => match tag.name() {
                 b"numFmt" => {
-                    own.insert(number(tag, "numFmtId"), Format::of(&tag.attribute("formatCode").unwrap_or_default()));
+                    let format = Format::of(&tag.attribute("formatCode").unwrap_or_default());
+                    by_id.insert(number(tag, "numFmtId"), Rc::new(format));
                 }
                 b"cellXfs" => in_cells = true,
                 b"xf" if in_cells => {
                     let id = number(tag, "numFmtId");
-                    formats.push(own.get(&id).cloned().unwrap_or_else(|| Format::built_in(id)));
+                    formats.push(Rc::clone(by_id.entry(id).or_insert_with(|| Rc::new(Format::built_in(id)))));
                 }
                 _ => {}
             },
             Node::Close(b"cellXfs") => in_cells = false,
             _ => {}
         }
-        if own.len().max(formats.len()) > RECORDS { Err(Limit::Records(RECORDS).into()) } else { Ok(true) }
+        check_entries(by_id.len())?;
+        if formats.len() > RECORDS { Err(Limit::Records(RECORDS).into()) } else { Ok(true) }
     });
     read.map_err(|cause| cause.in_part(part))?;
     Ok(formats)
@@ -157,10 +161,12 @@ fn number(tag: &Tag<'_>, attribute: &str) -> usize {
 fn rows(sheet: &str, book: &Book) -> Result<String, Cause> {
     let mut rows = Rows::default();
     let mut cell = Cell::default();
-    let (mut column, mut in_value, mut in_formula) = (0, false, false);
+    let (mut row, mut column, mut in_value, mut in_formula) = (0_usize, 0, false, false);
+    let mut merged = merged_rows(sheet)?;
     xml::walk(sheet, Kind::Xlsx, |node| {
         match node {
             Node::Open(tag) => match tag.name() {
+                b"row" => row = tag.attribute("r").and_then(|row| row.parse().ok()).unwrap_or(row.saturating_add(1)),
                 b"c" => {
                     column = tag.attribute("r").and_then(|place| column_of(&place)).unwrap_or(column);
                     cell = Cell { kind: tag.attribute("t"), style: number(tag, "s"), ..Cell::default() };
@@ -175,10 +181,13 @@ fn rows(sheet: &str, book: &Book) -> Result<String, Cause> {
             Node::Close(b"v" | b"t") => in_value = false,
             Node::Close(b"f") => in_formula = false,
             Node::Close(b"c") => {
-                rows.cell(column, &mem::take(&mut cell).show(book)?)?;
+                let cell = mem::take(&mut cell);
+                let number = cell.number();
+                rows.shown(column, &cell.show(book)?, number)?;
                 column += 1;
             }
             Node::Close(b"row") => {
+                merged.fill(row, &mut rows);
                 rows.end_row()?;
                 column = 0;
             }
@@ -187,6 +196,29 @@ fn rows(sheet: &str, book: &Book) -> Result<String, Cause> {
         Ok(true)
     })?;
     Ok(rows.finish())
+}
+
+/// The cells of a sheet that are merged with those below, which are listed after all rows.
+fn merged_rows(sheet: &str) -> Result<MergedRows, Cause> {
+    let mut cells = Vec::new();
+    if !sheet.contains("mergeCell ") {
+        return Ok(MergedRows::default());
+    }
+    xml::each_tag(sheet, Kind::Xlsx, |tag| {
+        if tag.name() == b"mergeCell" && cells.len() < RECORDS {
+            cells.extend(tag.attribute("ref").and_then(|range| merged(&range)));
+        }
+        Ok(true)
+    })?;
+    Ok(MergedRows::of(cells))
+}
+
+/// The cells of a range, if they are in several rows: `A2:B4`.
+fn merged(range: &str) -> Option<Merged> {
+    let (first, last) = range.split_once(':')?;
+    let row = |place: &str| place.trim_start_matches(|c: char| c.is_ascii_alphabetic()).parse::<usize>().ok();
+    let merged = Merged { first_row: row(first)?, last_row: row(last)?, column: column_of(first)? };
+    (merged.first_row < merged.last_row).then_some(merged)
 }
 
 #[derive(Default)]
@@ -198,22 +230,34 @@ struct Cell {
 }
 
 impl Cell {
+    /// The number in the cell, if it has one.
+    fn number(&self) -> Option<f64> {
+        if matches!(self.kind.as_deref(), None | Some("n")) { self.value.parse().ok() } else { None }
+    }
+
     fn show(self, book: &Book) -> Result<Cow<'_, str>, Cause> {
         let value = self.value;
         // Programs that do not compute leave the value to the next one that opens the file.
         if value.is_empty() && !self.formula.is_empty() {
             return Ok(format!("={}", self.formula).into());
         }
+        let format = book.formats.get(self.style);
+        let text = |text| match format {
+            Some(format) => format.show_text(text),
+            None => text,
+        };
         Ok(match self.kind.as_deref() {
             Some("s") => {
                 let string = value.trim().parse().ok().and_then(|index| book.strings.get(index));
-                string.ok_or_else(|| Cause::damaged(Kind::Xlsx, format!("it has no string {value}; {ADVICE}")))?.into()
+                let no_string = || Cause::damaged(Kind::Xlsx, format!("it has no string {value}; {ADVICE}"));
+                text(Cow::Borrowed(string.ok_or_else(no_string)?))
             }
             Some("b") if !value.trim().is_empty() => if value.trim() == "1" { "TRUE" } else { "FALSE" }.into(),
-            None | Some("n") if !value.is_empty() => match book.formats.get(self.style) {
+            None | Some("n") if !value.is_empty() => match format {
                 Some(format) => format.show(&value, book.first_day).into(),
                 None => Format::default().show(&value, book.first_day).into(),
             },
+            Some("str" | "inlineStr") => text(value.into()),
             _ => value.into(),
         })
     }

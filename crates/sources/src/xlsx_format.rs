@@ -1,37 +1,17 @@
-//! How the numbers of Excel's workbooks are shown: dates as dates, percentages, amounts with their currency, and numbers of a
-//! fixed length with their leading zeros; other numbers with all their digits, whatever their format rounds to.
+//! How Excel's workbooks show numbers and texts: dates as dates, percentages, amounts with their currency, numbers of a fixed length
+//! with their leading zeros, words such as units; other numbers with all their digits, whatever their format rounds to or hides.
 
-use crate::dates;
-use crate::rows::is_currency;
+use std::borrow::Cow;
+use std::mem;
 
-/// How a number is shown.
-#[derive(Clone, Default)]
+use crate::xlsx_section::Section;
+
+/// How a number or a text is shown.
+#[derive(Default)]
 pub(crate) struct Format {
-    has_date: bool,
-    time: Time,
-    /// Whether hours count beyond a day.
-    is_duration: bool,
-    is_percent: bool,
-    currency: Option<Currency>,
-    /// The fewest digits of a number that is not negative and has no fraction.
-    min_digits: usize,
-}
-
-/// How much of the time of day a number shows.
-#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-enum Time {
-    #[default]
-    Nothing,
-    Minutes,
-    Seconds,
-    Milliseconds,
-}
-
-/// `€` or `CHF`, before the number or after it.
-#[derive(Clone)]
-struct Currency {
-    sign: String,
-    is_before: bool,
+    /// The sections for numbers, at most three.
+    numbers: Vec<Section>,
+    text: Option<Section>,
 }
 
 impl Format {
@@ -51,121 +31,68 @@ impl Format {
         })
     }
 
-    /// What a format's code shows, by its first section: letters outside quotes, brackets and escapes, and signs of currencies
-    /// anywhere. A format that is chosen by the value, `[<1]0%;0`, shows numbers as they are.
+    /// What the sections of a format's code show: the fourth, or the last one with `@`, shows texts.
     pub fn of(code: &str) -> Format {
-        const MAX_DIGITS: usize = 20;
-        let mut format = Format::default();
-        let first = code.split(';').next().unwrap_or_default();
-        if !first.is_empty() && first.len() <= MAX_DIGITS && first.bytes().all(|byte| byte == b'0') {
-            format.min_digits = first.len();
-        }
-        let mut letters = code.chars();
-        let (mut has_month_or_minute, mut has_digit) = (false, false);
-        while let Some(letter) = letters.next() {
-            let mut word = String::new();
-            match letter.to_ascii_lowercase() {
-                ';' => break,
-                '\\' => word.extend(letters.next()),
-                '_' | '*' => drop(letters.next()),
-                '"' => word.extend(letters.by_ref().take_while(|c| *c != '"')),
-                '[' => {
-                    let inside: String = letters.by_ref().take_while(|c| *c != ']').collect();
-                    if let Some(sign) = inside.strip_prefix('$') {
-                        // A code of a language follows: `[$€-407]`, or alone `[$-407]`.
-                        word.push_str(sign.split('-').next().unwrap_or_default());
-                    } else if inside.starts_with(['<', '>', '=']) {
-                        return Format::default();
-                    } else if let Some(time) = elapsed(&inside) {
-                        format.time = format.time.max(time);
-                        format.is_duration = true;
-                    }
-                }
-                '0' | '#' | '?' => has_digit = true,
-                'y' | 'd' => format.has_date = true,
-                'h' => format.time = format.time.max(Time::Minutes),
-                's' => {
-                    let rest = letters.as_str();
-                    let has_fraction = rest.strip_prefix(['s', 'S']).unwrap_or(rest).starts_with(".0");
-                    let time = if has_fraction { Time::Milliseconds } else { Time::Seconds };
-                    format.time = format.time.max(time);
-                }
-                'm' => has_month_or_minute = true,
-                '%' => format.is_percent = true,
-                // The number as it is, with a word such as `General`.
-                'g' if letters.as_str().get(..6).is_some_and(|word| word.eq_ignore_ascii_case("eneral")) => {
-                    letters.by_ref().nth("eneral".len() - 1);
-                    has_digit = true;
-                }
-                _ => word.push(letter),
-            }
-            if format.currency.is_none() && is_currency(word.trim()) {
-                format.currency = Some(Currency { sign: word.trim().to_owned(), is_before: !has_digit });
-            }
-        }
-        format.has_date |= has_month_or_minute && format.time == Time::Nothing;
-        format
+        let mut numbers: Vec<Section> = sections(code).map(Section::of).collect();
+        let has_text = numbers.len() == 4 || numbers.last().is_some_and(Section::is_for_texts);
+        let text = if has_text { numbers.pop() } else { None };
+        Format { numbers, text: text.filter(Section::has_words_for_texts) }
     }
 
     /// The text of a number; `first_day` is the number of 1970-01-01.
     pub fn show(&self, value: &str, first_day: i64) -> String {
-        const MAX_DAYS: f64 = 3_000_000.0;
         let Ok(number) = value.parse::<f64>() else { return value.to_owned() };
-        if (self.has_date || self.time > Time::Nothing) && (0.0..MAX_DAYS).contains(&number) {
-            return self.date(number, first_day);
-        }
-        // Excel computes with 17 digits and shows 15.
-        let rounded = |number: f64| format!("{number:.14e}").parse().unwrap_or(number);
-        if self.is_percent {
-            return format!("{}%", rounded(number * 100.0));
-        }
-        let mut shown = rounded(number).to_string();
-        if shown.bytes().all(|byte| byte.is_ascii_digit()) {
-            shown = format!("{shown:0>width$}", width = self.min_digits);
-        }
-        match &self.currency {
-            Some(Currency { sign, is_before: true }) if sign.starts_with(char::is_alphabetic) => {
-                format!("{sign} {shown}")
-            }
-            Some(Currency { sign, is_before: true }) => match shown.strip_prefix('-') {
-                Some(amount) => format!("-{sign}{amount}"),
-                None => format!("{sign}{shown}"),
-            },
-            Some(Currency { sign, .. }) => format!("{shown} {sign}"),
-            None => shown,
+        let place = self.place(number);
+        // The second of sections without conditions has the negative numbers.
+        let is_for_negative = place == 1 && number < 0.0 && self.numbers.iter().all(|one| one.condition.is_none());
+        match self.numbers.get(place) {
+            Some(section) => section.show(number, first_day, is_for_negative),
+            None => Section::default().show(number, first_day, false),
         }
     }
 
-    fn date(&self, number: f64, first_day: i64) -> String {
-        let milliseconds = match self.time {
-            Time::Milliseconds => (number * 86_400_000.0).round() as i64,
-            _ => (number * 86_400.0).round() as i64 * 1000,
-        };
-        let (seconds, milliseconds) = (milliseconds.div_euclid(1000), milliseconds.rem_euclid(1000));
-        let (mut day, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
-        let mut time = format!("{:02}:{:02}", second / 3600, second / 60 % 60);
-        if self.time >= Time::Seconds {
-            time = format!("{time}:{:02}", second % 60);
+    /// A text as it is shown.
+    pub fn show_text<'a>(&self, text: Cow<'a, str>) -> Cow<'a, str> {
+        match &self.text {
+            Some(section) if !text.trim().is_empty() => section.show_text(&text).into(),
+            _ => text,
         }
-        if milliseconds > 0 {
-            time.push_str(format!(".{milliseconds:03}").trim_end_matches('0'));
+    }
+
+    /// The place of the section that shows a number: by the conditions of the first two, else by its sign.
+    fn place(&self, number: f64) -> usize {
+        let condition = |place: usize| self.numbers.get(place).and_then(|section| section.condition);
+        let count = self.numbers.len();
+        match (condition(0), condition(1)) {
+            (None, None) if number < 0.0 && count > 1 => 1,
+            (None, None) if number == 0.0 && count > 2 => 2,
+            (Some(first), _) if first.holds(number) => 0,
+            (_, Some(second)) if second.holds(number) => 1,
+            (None, _) => 0,
+            (Some(_), None) if number < 0.0 || count < 3 => 1,
+            (Some(_), _) => 2,
         }
-        if !self.has_date {
-            let hours = second / 3600 + if self.is_duration { 24 * day } else { 0 };
-            return format!("{hours:02}{}", &time[2..]);
-        }
-        // Excel has a 29 February 1900, as Lotus 1-2-3 had.
-        day += i64::from(first_day == 25_569 && day < 60);
-        let date = dates::date(day - first_day);
-        if self.time == Time::Nothing { date } else { format!("{date} {time}") }
     }
 }
 
-/// What an elapsed time shows whose largest unit is in brackets: `h`, `mm`, `ss`.
-fn elapsed(unit: &str) -> Option<Time> {
-    let letter = unit.chars().next()?.to_ascii_lowercase();
-    let is_unit = matches!(letter, 'h' | 'm' | 's') && unit.chars().all(|c| c.to_ascii_lowercase() == letter);
-    is_unit.then_some(if letter == 's' { Time::Seconds } else { Time::Minutes })
+/// The sections of a format's code, at most four. Semicolons in quotes, brackets and escapes separate none.
+fn sections(code: &str) -> impl Iterator<Item = &str> {
+    let (mut end_of_group, mut is_escaped) = (None, false);
+    let parts = code.split(move |letter: char| {
+        if mem::take(&mut is_escaped) {
+            return false;
+        }
+        match (end_of_group, letter) {
+            (Some(end), _) if letter == end => end_of_group = None,
+            (None, '"') => end_of_group = Some('"'),
+            (None, '[') => end_of_group = Some(']'),
+            (None, '\\' | '_' | '*') => is_escaped = true,
+            (None, ';') => return true,
+            _ => {}
+        }
+        false
+    });
+    parts.take(4)
 }
 
 #[cfg(test)]
@@ -190,7 +117,7 @@ mod tests {
         check("mmm", "45413", "2024-05-01");
         check("mm:ss", "0.001", "00:01:26");
         check("0%", "0.57", "57%");
-        check("\"d\"0", "12", "12");
+        check("\"d\"0", "12", "d12");
         check("d", "1", "1900-01-01");
         check("d", "61", "1900-03-01");
         check("d", "-1", "-1");
@@ -204,7 +131,7 @@ mod tests {
         check("# ?/?", "0.5", "0.5");
         check("[Red]0.0%", "0.125", "12.5%");
         check("0\\;\";\"%", "0.5", "50%");
-        check("0;-0%", "-0.5", "-0.5");
+        check("0;-0%", "-0.5", "-50%");
         assert_eq!(Format::built_in(20).show("0.50012", 25_569), "12:00");
         assert_eq!(Format::built_in(21).show("0.50012", 25_569), "12:00:10");
         assert_eq!(Format::built_in(47).show("0.00100001", 25_569), "00:01:26.401");
@@ -213,10 +140,55 @@ mod tests {
     }
 
     #[test]
-    fn a_format_that_is_chosen_by_the_value_shows_numbers_as_they_are() {
-        for (code, value) in [("[<1]0%;0", "5"), ("[>=1000]0.0,\"K\";0", "1500"), ("[=0]\"-\";0%", "0.5")] {
-            assert_eq!(Format::of(code).show(value, 25_569), value, "{value} as {code}");
+    fn the_section_of_a_number_is_chosen_by_its_sign_or_by_conditions() {
+        let accounting = "0.00;[Red](0.00);\"-\";@";
+        for (value, expect) in [("5", "5"), ("-5", "-5"), ("0", "0")] {
+            check(accounting, value, expect);
         }
+        let words = "0 \"up\";0 \"down\";\"even\"";
+        for (value, expect) in [("5", "5 up"), ("-5", "5 down"), ("0", "even")] {
+            check(words, value, expect);
+        }
+        check("0 \"up\";-0 \"down\"", "-5", "-5 down");
+        check("0 \"kg\";(0 \"kg\")", "-5", "-5 kg");
+        check("0 \"kg\"", "-5", "-5 kg");
+        check("0;;;", "-5", "-5");
+        let answers = "[=1]\"yes\";[=0]\"no\";0";
+        for (value, expect) in [("1", "yes"), ("0", "no"), ("-2", "-2")] {
+            check(answers, value, expect);
+        }
+        let sizes = "[<100]0 \"g\";[>=1000]0.0,\"K\";0 \"m\"";
+        for (value, expect) in [("99", "99 g"), ("1500", "1500"), ("100", "100 m"), ("-7", "-7 g")] {
+            check(sizes, value, expect);
+        }
+        check("[<1]0%;0", "5", "5");
+        check("[=0]\"-\";0%", "0.5", "50%");
+        check("[>100]0 \"a\";0 \"b\";0 \"c\"", "50", "50 c");
+        check("[>100]0 \"a\";0 \"b\";0 \"c\"", "-50", "-50 b");
+        check("[<>0]0 \"a\"", "0", "0");
+        check("0;[<=-10]0%;0", "-5", "-5");
+        check("@", "12", "12");
+        check("[h]:mm;-[h]:mm", "-1.5", "-36:00");
+    }
+
+    #[test]
+    fn words_around_numbers_and_texts_are_shown() {
+        check("0 \"kg\"", "7.456", "7.456 kg");
+        check("\"Nr. \"0000", "42", "Nr. 0042");
+        check("0\\ \"m²\"", "7", "7 m²");
+        check("0\"°C\"", "-7", "-7°C");
+        check("0.0%\" a year\"", "0.05", "5% a year");
+        check("#,##0.00\\ [$€-407]\" per kg\"", "3.5", "3.5 €  per kg");
+        check("0 \"(net)\"", "3", "3 (net)");
+        check("0.0,\"K\"", "1500", "1500");
+        check("000\\-0000", "5551234", "5551234");
+        check("aaaa", "45413", "45413");
+        let text = |code: &str, expect: &str| assert_eq!(Format::of(code).show_text("Ann".into()), expect, "{code}");
+        text("0;0;0;\"Dr. \"@", "Dr. Ann");
+        text("@\" (guest)\"", "Ann (guest)");
+        text("@", "Ann");
+        text("0;0;0;\"x\"", "Ann");
+        text("0 \"kg\"", "Ann");
     }
 
     #[test]
@@ -232,9 +204,8 @@ mod tests {
         check("[$CHF] 0", "-7", "CHF -7");
         check("#,##0.00 \"kr\"", "7", "7 kr");
         check("\"Fr.\" 0.00", "7", "Fr. 7");
-        check("0 \"kg\"", "7", "7");
         check("[$-409]dd\\-mmm\\-yy", "45413", "2024-05-01");
-        check("\"EUR\" 0%", "0.5", "50%");
+        check("\"EUR\" 0%", "0.5", "EUR 50%");
     }
 
     #[test]

@@ -204,6 +204,9 @@ fn html() {
     check("attributes.html", attributes.as_bytes(), Limit::HtmlAttributes(2_000_000), MOST);
     let row = ["<table><tr>", &"<td>x".repeat(400_000)].concat();
     check("cells.html", row.as_bytes(), Limit::Columns(16_384), MOST);
+    // Each row repeats all cells of the first.
+    let rows = ["<table><tr>", &"<td rowspan=0>words".repeat(1000), &"<tr><td>x".repeat(200_000)].concat();
+    check("rows.html", rows.as_bytes(), TEXT, MOST);
 }
 
 /// An e-mail of these HTML pages.
@@ -276,6 +279,7 @@ fn mail() {
     check("html.eml", mail.as_bytes(), TEXT, GIB / 2);
     drop((mail, words));
     check_messages();
+    check_largest("signed.eml", &signed_mail(60_000));
     let nested = "Content-Type: message/rfc822\n\n".repeat(1_000_000);
     check("nested.eml", nested.as_bytes(), Limit::Nesting(512), GIB / 4);
     check("lines.eml", "a:\n".repeat(10_000_000).as_bytes(), Limit::MailLines(2_000_000), GIB / 4);
@@ -283,6 +287,23 @@ fn mail() {
     let parameters = format!("Content-Type: text/plain;\n{}\nx", names.concat());
     drop(names);
     check("parameters.eml", parameters.as_bytes(), Limit::MailParametersBytes(64 << 10), GIB / 4);
+}
+
+/// A mail whose text is within its signature, in this number of segments of 1,000 bytes.
+fn signed_mail(segments: usize) -> Vec<u8> {
+    let kind = |last: u8| [&[0x06_u8, 0x09, 0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x01, 0x07][..], &[last]].concat();
+    let words = [&[0x04_u8, 0x82, 0x03, 0xE8][..], &b"word ".repeat(200)].concat();
+    [
+        &b"Subject: x\nContent-Type: application/pkcs7-mime\n\n"[..],
+        &[0x30, 0x80],
+        &kind(2),
+        &[0xA0, 0x80, 0x30, 0x80, 0x02, 0x01, 0x01, 0x31, 0x00, 0x30, 0x80],
+        &kind(1),
+        &[0xA0, 0x80, 0x24, 0x80, 0x04, 0x01, b'\n'],
+        &words.repeat(segments),
+        &[0x00, 0x00],
+    ]
+    .concat()
 }
 
 /// Reads a mailbox of more messages than a document holds, a document at a time.

@@ -1,6 +1,7 @@
 //! Slack's export: a folder for each channel with a file of messages for each day, beside `users.json`, which gives the
-//! names of users.
+//! names of users. A reply in a thread names the message that it answers.
 
+use std::collections::HashMap;
 use std::path::Path;
 
 use super::layout::{Said, Session, laid_out};
@@ -17,6 +18,8 @@ pub(super) fn sources(path: &str, messages: &[Record<'_>], users: &SlackUsers) -
     let channel = folder.and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned());
     let users = folder.and_then(Path::parent).map(|export| users.of(export)).unwrap_or_default();
     let (mut said, mut length) = (Vec::new(), 0);
+    // The ids of messages by their times, which threads have as their names.
+    let mut ids = HashMap::new();
     for message in messages {
         let mut text = readable(&message.label("text")?.unwrap_or_default(), &users)?;
         if text.trim().is_empty() {
@@ -31,18 +34,31 @@ pub(super) fn sources(path: &str, messages: &[Record<'_>], users: &SlackUsers) -
             text = attached(message, &users)?;
         }
         if !text.trim().is_empty() {
-            let time = message.label("ts")?.map(|time| dates::minute_of(&time));
+            let (id, time) = ((said.len() + 1).to_string(), message.label("ts")?);
+            if let Some(thread) = message.label("thread_ts")?.filter(|thread| time.as_ref() != Some(thread)) {
+                text.insert_str(0, &reply_to(&thread, &ids));
+            }
+            ids.extend(time.clone().map(|time| (time, id.clone())));
+            let time = time.map(|time| dates::minute_of(&time));
             let speaker = speaker(message, &users)?;
             // A name is repeated without being in the file again.
             length += text.len() + speaker.len();
             check_text(length)?;
-            said.push(Said { id: (said.len() + 1).to_string(), speaker, text, time });
+            said.push(Said { id, speaker, text, time });
         }
     }
     let first = || messages.first()?.label("ts").ok()?.map(|time| dates::minute_of(&time));
     let time = day.or_else(first);
     let session = Session { number: 0, title: channel.clone(), time, said };
     Ok(vec![laid_out(path, Kind::Conversation, channel, vec![session])?])
+}
+
+/// What is written before a reply: the id of the first message of its thread, or its time if it is in another file.
+fn reply_to(thread: &str, ids: &HashMap<String, String>) -> String {
+    match ids.get(thread) {
+        Some(id) => format!("[reply to {id}] "),
+        None => format!("[reply to the message of {}] ", dates::minute_of(thread)),
+    }
 }
 
 /// The words of a message's attachments.

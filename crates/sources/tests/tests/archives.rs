@@ -37,6 +37,14 @@ fn an_epub_chapter_with_an_empty_title_element_is_not_swallowed() {
 }
 
 #[test]
+fn chapters_of_older_books_are_read() {
+    let package = "<package><manifest><item id='c' href='c.html' media-type='text/x-oeb1-document'/><item id='i' href='i.png' \
+        media-type='image/png'/></manifest><spine><itemref idref='c'/><itemref idref='i'/></spine></package>";
+    let book = archive(&[CONTAINER, ("OPS/book.opf", package), ("OPS/c.html", "<h1>Dawn</h1>")]);
+    assert_eq!(read_one("a.epub", &book).text, "# Dawn");
+}
+
+#[test]
 fn missing_and_damaged_chapters_of_an_epub_are_named() {
     let item = |id: &str| format!("<item id='{id}' href='{id}.xhtml' media-type='application/xhtml+xml'/>");
     let spine = ["a", "b", "gone", "c"].map(|id| format!("<itemref idref='{id}'/>")).concat();
@@ -166,6 +174,37 @@ fn numbers_of_a_docx_count_what_its_readers_see() {
     ];
     let expect = "1. one\n\n2. two\n\n3. three | none\n\nnone\n\n4. four";
     assert_eq!(read_one("a.docx", &archive(&parts)).text, expect);
+}
+
+#[test]
+fn a_text_box_takes_no_mark_from_the_paragraph_around_it() {
+    let text_box = "<w:r><w:pict><w:txbxContent><w:p><w:pPr><w:numPr><w:numId w:val='1'/></w:numPr></w:pPr><w:r><w:t>in a box\
+        </w:t></w:r></w:p><w:p><w:r><w:t>two</w:t></w:r></w:p></w:txbxContent></w:pict></w:r>";
+    let item = "<w:pPr><w:numPr><w:numId w:val='1'/></w:numPr></w:pPr>";
+    let body = format!("<w:p>{item}{text_box}<w:r><w:t>around</w:t></w:r></w:p><w:p><w:r><w:t>next</w:t></w:r></w:p>");
+    let docx = archive(&[RELATIONS, ("word/document2.xml", &body)]);
+    assert_eq!(read_one("a.docx", &docx).text, "- in a box\n\ntwo\n\n- around\n\nnext");
+}
+
+#[test]
+fn fields_of_older_forms_have_their_values() {
+    let field = |data: &str| format!("<w:r><w:fldChar><w:ffData>{data}</w:ffData></w:fldChar></w:r>");
+    let text = |text: &str| format!("<w:r><w:t>{text}</w:t></w:r>");
+    let entries = ["oil", "wick", "lamp"].map(|entry| format!("<w:listEntry w:val='{entry}'/>")).concat();
+    let list = |data: &str| field(&format!("<w:ddList>{data}{entries}</w:ddList>"));
+    let runs = [
+        field("<w:checkBox><w:default w:val='0'/><w:checked/></w:checkBox>") + &text("a"),
+        field("<w:checkBox><w:default w:val='1'/><w:checked w:val='0'/></w:checkBox>") + &text(" b"),
+        field("<w:checkBox><w:default w:val='1'/></w:checkBox>") + &text("c"),
+        list("<w:result w:val='2'/><w:default w:val='1'/>"),
+        list("<w:default w:val='1'/>"),
+        list(""),
+        list("<w:result w:val='9'/>"),
+        "<w:r><w:rPr><w:vanish/></w:rPr><w:fldChar><w:ffData><w:checkBox/></w:ffData></w:fldChar></w:r>".to_owned(),
+    ];
+    let body = runs.map(|run| format!("<w:p>{run}</w:p>")).concat();
+    let expect = "☒ a\n\n☐ b\n\n☒ c\n\nlamp\n\nwick\n\noil";
+    assert_eq!(read_one("a.docx", &archive(&[RELATIONS, ("word/document2.xml", &body)])).text, expect);
 }
 
 #[test]

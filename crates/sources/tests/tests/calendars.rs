@@ -42,13 +42,27 @@ fn a_calendar_gives_a_section_for_each_entry() {
     let day = "BEGIN:VEVENT\r\nSUMMARY:Holiday\r\nDTSTART;VALUE=DATE:20240502\r\nDTEND;VALUE=DATE:20240503\r\n\
         RRULE:FREQ=YEARLY\r\nEND:VEVENT\r\nBEGIN:VTODO\r\nSUMMARY:Oil\r\nDUE:20240504T080000Z\r\n";
     let source = read_one("a.ics", CALENDAR.replace("END:VCALENDAR\n", day).as_bytes());
-    let expect = "\n\n# Holiday\nStart: 2024-05-02\nEnd: before 2024-05-03\nRepeats: FREQ=YEARLY\n\n\
+    let expect = "\n\n# Holiday\nStart: 2024-05-02\nEnd: before 2024-05-03\nRepeats: every year\n\n\
         # Oil\nDue: 2024-05-04 08:00 UTC";
     assert_eq!(source.text, format!("{EVENT}{expect}"));
     let sections: Vec<_> = source.sections.iter().map(|s| (s.title.as_deref(), s.time.as_deref())).collect();
     let first = (Some("Lamps, again"), Some("2024-05-01 10:00 (Europe/Zurich)"));
     assert_eq!(sections, [first, (Some("Holiday"), Some("2024-05-02")), (Some("Oil"), None)]);
     assert_eq!(source.kind, Kind::Calendar);
+}
+
+#[test]
+fn an_event_that_is_repeated_has_its_rule_in_words_and_its_exceptions() {
+    let event = "BEGIN:VEVENT\nSUMMARY:Lamps\nDTSTART;TZID=Europe/Zurich:20240501T100000\n\
+        RRULE:FREQ=WEEKLY;BYDAY=WE;UNTIL=20240630T080000Z\n\
+        EXDATE;TZID=Europe/Zurich:20240508T100000,20240515T100000\nRDATE;VALUE=DATE:20240516\nEND:VEVENT\n\
+        BEGIN:VEVENT\nSUMMARY:Oil\nRECURRENCE-ID:20240522T080000Z\nDTSTART:20240523T080000Z\n\
+        RRULE:FREQ=MONTHLY;BYSETPOS=1;BYDAY=MO,TU\nEND:VEVENT\n";
+    let first = "# Lamps\nStart: 2024-05-01 10:00 (Europe/Zurich)\nRepeats: every week on Wednesday, until 2024-06-30 08:00 UTC\n\
+        Except: 2024-05-08 10:00 (Europe/Zurich), 2024-05-15 10:00 (Europe/Zurich)\nAlso: 2024-05-16";
+    let second = "# Oil\nStart: 2024-05-23 08:00 UTC\nIn place of: 2024-05-22 08:00 UTC\n\
+        Repeats: FREQ=MONTHLY;BYSETPOS=1;BYDAY=MO,TU";
+    assert_eq!(read_one("a.ics", format!("BEGIN:VCALENDAR\n{event}").as_bytes()).text, format!("{first}\n\n{second}"));
 }
 
 pub const CONTACTS: &str = "BEGIN:VCARD

@@ -206,6 +206,19 @@ fn slacks_days_name_their_channel_and_users() {
 }
 
 #[test]
+fn slacks_replies_name_the_message_that_they_answer() {
+    let messages = r#"[{"user": "U1", "ts": "1714557753.1", "thread_ts": "1714557753.1", "text": "Is it out?"},
+        {"user": "U2", "ts": "1714557800.1", "text": "Hello"},
+        {"user": "U2", "ts": "1714557860.1", "thread_ts": "1714557753.1", "text": "Yes"},
+        {"user": "U1", "ts": "1714557900.1", "thread_ts": "1714471353.1", "text": "Done"}]"#;
+    let text = read_one("2024-05-01.json", messages.as_bytes()).text;
+    let expect = "U1 (1, 2024-05-01 10:02 UTC): Is it out?\nU2 (2, 2024-05-01 10:03 UTC): Hello\n\
+        U2 (3, 2024-05-01 10:04 UTC): [reply to 1] Yes\n\
+        U1 (4, 2024-05-01 10:05 UTC): [reply to the message of 2024-04-30 10:02 UTC] Done";
+    assert!(text.ends_with(expect), "{text}");
+}
+
+#[test]
 fn slacks_messages_of_blocks_alone_are_read() {
     let said = |message: &str| {
         let source =

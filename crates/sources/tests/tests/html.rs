@@ -38,6 +38,19 @@ fn tables_keep_their_cells_apart() {
 }
 
 #[test]
+fn merged_cells_are_repeated_in_the_rows_below_and_those_of_headers_in_their_columns() {
+    let header = "<tr><th rowspan=2>pier<th colspan=2>1921<th colspan=2>1922<tr><th>oil<th>wick<th>oil<th>wick";
+    let rows = "<tr><td rowspan=0>north<td>1<td>2<td>3<td>4<tr><td>5<td colspan=2>none<td>6";
+    let expect =
+        "pier | 1921 | 1921 | 1922 | 1922\npier | oil | wick | oil | wick\nnorth | 1 | 2 | 3 | 4\nnorth | 5 | none | 6";
+    check(&format!("<table>{header}{rows}</table>"), expect);
+    check("<table><tr><th colspan=3>Lamps<tr><td>a<td>b<td>c</table>", "Lamps\na | b | c");
+    let inner = "<table><tr><td>b</table>";
+    check(&format!("<table><tr><td rowspan=2>a<td>{inner}<tr><td>c</table>"), "a | b\na | c");
+    check("<table><tr><td rowspan=x>a<td>b<tr><td>c</table><table><tr><td>d</table>", "a | b\nc\n\nd");
+}
+
+#[test]
 fn a_row_of_a_table_is_a_line_unless_it_is_a_layout() {
     check("<table><tr><td><p>left</p><p>more</p><td>right</table>", "left more | right");
     check("<table><tr><td>wick<br>(north)<td>12<td><ul><li>a<li>b</ul></table>", "wick (north) | 12 | - a - b");

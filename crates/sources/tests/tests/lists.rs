@@ -48,6 +48,15 @@ fn lists_and_headings_of_an_opendocument_text_have_their_numbers() {
 }
 
 #[test]
+fn a_text_box_of_an_opendocument_text_takes_no_mark_from_the_paragraph_around_it() {
+    let text_box = "<draw:frame><draw:text-box><text:p>in a box</text:p></draw:text-box></draw:frame>";
+    let content =
+        format!("<c><text:h text:outline-level='1'>{text_box}Lease</text:h><text:p>Term{text_box}</text:p></c>");
+    let expect = "in a box\n\n# Lease\n\nTerm\n\nin a box";
+    assert_eq!(read_one("a.odt", &archive(&[("content.xml", &content)])).text, expect);
+}
+
+#[test]
 fn lists_of_an_opendocument_presentation_have_their_numbers() {
     let style = format!("<text:list-style style:name='L1'>{}</text:list-style>", level(1, "1", ""));
     // Each paragraph can be a list of its own.
@@ -74,7 +83,7 @@ fn lists_of_a_slide_have_their_numbers() {
         numbered(1, "alphaLcParenR", "south"),
         numbered(0, "arabicPeriod", "oil"),
         numbered(1, "alphaLcParenR", "north"),
-        paragraph(">", "between"),
+        paragraph("><a:buNone/>", "between"),
         numbered(0, "romanUcParenBoth", "one"),
         paragraph("><a:buAutoNum type='arabicPlain' startAt='7'/>", "seven"),
         paragraph("lvl='99'><a:buAutoNum type='thaiNumPeriod'/>", "deep"),
@@ -90,6 +99,79 @@ fn lists_of_a_slide_have_their_numbers() {
         ("word/_rels/document2.xml.rels", "<R><Relationship Id='a' Type='x/slide' Target='s.xml'/></R>"),
         ("word/s.xml", &slide),
     ]);
-    let expect = "1. wick\na) north\nb) south\n2. oil\na) north\nbetween\n(I) one\n7 seven\n1. deep\n\n1. anew";
-    assert_eq!(read_one("a.pptx", &deck).text, expect);
+    let expect = [
+        "1. wick\n  a) north\n  b) south\n2. oil\n  a) north\nbetween\n(I) one\n7 seven",
+        "\n                1. deep\n\n1. anew",
+    ];
+    assert_eq!(read_one("a.pptx", &deck).text, expect.concat());
+}
+
+#[test]
+fn paragraphs_of_a_slide_have_the_marks_of_its_layout_and_master() {
+    let level = |level: u32, mark: &str| format!("<a:lvl{level}pPr>{mark}</a:lvl{level}pPr>");
+    let style = |levels: &str| format!("<a:lstStyle>{levels}</a:lstStyle>");
+    let shape = |placeholder: &str, body: &str| {
+        let placeholder = format!("<p:nvSpPr><p:nvPr>{placeholder}</p:nvPr></p:nvSpPr>");
+        format!("<p:sp>{placeholder}<p:txBody>{body}</p:txBody></p:sp>")
+    };
+    let paragraph = |properties: &str, text: &str| format!("<a:p>{properties}<a:r><a:t>{text}</a:t></a:r></a:p>");
+    let (none, bullet, numbers) = ("<a:buNone/>", "<a:buChar char='•'/>", "<a:buAutoNum type='arabicPeriod'/>");
+    let texts = [
+        format!("<p:titleStyle>{}</p:titleStyle>", level(1, none)),
+        format!("<p:bodyStyle>{}{}</p:bodyStyle>", level(1, bullet), level(2, bullet)),
+        format!("<p:otherStyle>{}</p:otherStyle>", level(1, bullet)),
+    ];
+    let shapes =
+        [shape("<p:ph type='dt' idx='9'/>", ""), shape("<p:ph type='body' idx='1'/>", &style(&level(2, none)))];
+    let master = format!("<p:sldMaster>{}<p:txStyles>{}</p:txStyles></p:sldMaster>", shapes.concat(), texts.concat());
+    let prompt = paragraph("<a:pPr><a:buNone/></a:pPr>", "Click to add text");
+    let shapes = [
+        shape("<p:ph type='title'/>", &prompt),
+        shape("<p:ph idx='1'/>", &prompt),
+        shape("<p:ph type='body' idx='2'/>", &style(&level(1, numbers))),
+        shape("<p:ph type='subTitle' idx='3'/>", &style(&level(1, none))),
+    ];
+    let layout = format!("<p:sldLayout>{}</p:sldLayout>", shapes.concat());
+    let own = paragraph("<a:pPr lvl='1'><a:buChar char='-'/></a:pPr>", "own bullet");
+    let field = "<a:p><a:fld><a:pPr lvl='1'/><a:t>2024</a:t></a:fld></a:p>";
+    let cell = format!("<a:tc><a:txBody>{}</a:txBody></a:tc>", paragraph("", "cell"));
+    let formula = "<a:p><a14:m><m:oMath><m:r><m:t>x=1</m:t></m:r></m:oMath></a14:m><a:r><a:t> here</a:t></a:r></a:p>";
+    let shapes = [
+        shape("<p:ph type='ctrTitle'/>", &paragraph("", "Lamps")),
+        shape("<p:ph idx='1'/>", &[&*paragraph("", "wick"), &paragraph("<a:pPr lvl='1'/>", "plain"), &own].concat()),
+        shape("<p:ph idx='2'/>", &[paragraph("", "one"), paragraph("", "two"), paragraph("", "three")].concat()),
+        shape("<p:ph idx='3'/>", &paragraph("", "subtitle")),
+        shape("<p:ph type='body' idx='77'/>", &[formula, &paragraph("<a:pPr><a:buNone/></a:pPr>", "none")].concat()),
+        shape("", &[&*paragraph("", "a text box"), &style(&level(1, bullet)), &paragraph("", "its list")].concat()),
+        format!("<p:graphicFrame><p:ph idx='1'/><a:tbl><a:tr>{cell}</a:tr></a:tbl></p:graphicFrame>"),
+        shape("<p:ph idx='1'/>", &[&*paragraph("<a:pPr/>", "north"), field].concat()),
+    ];
+    let slide = format!("<p:sld>{}</p:sld>", shapes.concat());
+    let relation = |kind: &str, part: &str| format!("<R><Relationship Id='a' Type='x/{kind}' Target='{part}'/></R>");
+    let slides = "<R><Relationship Id='a' Type='x/slide' Target='s.xml'/><Relationship Id='b' Type='x/slide' \
+        Target='t.xml'/></R>";
+    let (to_layout, to_master) = (relation("slideLayout", "l.xml"), relation("slideMaster", "m.xml"));
+    let deck = |layout: &str| {
+        archive(&[
+            RELATIONS,
+            ("word/document2.xml", "<p><sldId r:id='a'/><sldId r:id='b'/></p>"),
+            ("word/_rels/document2.xml.rels", slides),
+            ("word/s.xml", &slide),
+            ("word/_rels/s.xml.rels", &to_layout),
+            ("word/t.xml", &format!("<p:sld>{}</p:sld>", shape("<p:ph idx='1'/>", &paragraph("", "alone")))),
+            ("word/l.xml", layout),
+            ("word/_rels/l.xml.rels", &to_master),
+            ("word/m.xml", &master),
+        ])
+    };
+    let expect = [
+        "# Lamps\n\n- wick\nplain\n  - own bullet\n\n1. one\n2. two\n3. three\n\nsubtitle",
+        "- x=1 here\nnone\n\na text box\n- its list\n\ncell\n\n- north\n- 2024\n\nalone",
+    ];
+    assert_eq!(read_one("a.pptx", &deck(&layout)).text, expect.join("\n\n"));
+    let damaged = complaint("a.pptx", &deck("<p:sldLayout></p:sp>"));
+    assert!(damaged.starts_with("damaged PPTX: its part word/l.xml: invalid XML"), "{damaged}");
+    let many = format!("<l>{}</l>", (0..20_001).map(|at| shape(&format!("<ph idx='{at}'/>"), "")).collect::<String>());
+    let expect = "the archive has more entries than the limit of 20000; save the document anew or as text";
+    assert_eq!(complaint("a.pptx", &deck(&many)), expect);
 }

@@ -19,6 +19,8 @@ mod outlook_file;
 mod pdf;
 mod random_input;
 mod rtf;
+mod secured;
+mod tables;
 mod texts;
 
 use std::fs;

@@ -91,6 +91,61 @@ fn amounts_have_their_currency_and_blank_cells_no_value() {
 }
 
 #[test]
+fn words_of_formats_are_shown_in_cells_and_numbers_with_units_name_no_columns() {
+    let text = |text: &str| format!("<c s='1' t='inlineStr'><is><t>{text}</t></is></c>");
+    let number = |number: &str| format!("<c s='1'><v>{number}</v></c>");
+    let row = |cells: &[String]| format!("<row>{}</row>", cells.concat());
+    let read = |format: &str, rows: &[String]| read_one("a.xlsx", &sheet(format, &rows.concat())).text;
+    let stock = [row(&[number("12"), number("-3")]), row(&[number("7"), text("none")])];
+    assert_eq!(read("0 \"kg\";0 \"kg short\";0;\"item \"@", &stock), "# Staff\n\n12 kg | 3 kg short\n7 kg | item none");
+    // Successive numbers after a name are names of columns.
+    let quarters = [row(&[text("pier"), number("1"), number("2")]), row(&[text("north"), text("a"), text("b")])];
+    assert_eq!(read("\"Q\"0", &quarters), "# Staff\n\npier: north | Q1: a | Q2: b");
+    let cell =
+        |value: &str, text: &str| format!("<table-cell value-type='float' value='{value}'><p>{text}</p></table-cell>");
+    let row = |cells: &[String]| format!("<table-row>{}</table-row>", cells.concat());
+    let rows =
+        [row(&[cell("7.456", "7.46 kg"), cell("0.123", "0.12")]), row(&[cell("1", "yes"), cell("123456", "1,2E+05")])];
+    let content = format!("<s><table name='x'>{}</table></s>", rows.concat());
+    assert_eq!(read_one("a.ods", &archive(&[("content.xml", &content)])).text, "# x\n\n7.46 kg | 0.123\nyes | 123456");
+}
+
+#[test]
+fn merged_cells_of_a_sheet_are_repeated_in_the_rows_below() {
+    let expect = "\n\npier: north | part: wick | cost: 1\npier: north | part: oil | cost: 2\npier: north | cost: 3\n\
+        pier: south | part: lamp | cost: 4";
+    let cell = |place: &str, text: &str| format!("<c r='{place}' t='inlineStr'><is><t>{text}</t></is></c>");
+    let row = |number: usize, cells: &[String]| format!("<row r='{number}'>{}</row>", cells.concat());
+    let number = |place: &str, value: &str| format!("<c r='{place}'><v>{value}</v></c>");
+    let rows = [
+        row(1, &[cell("A1", "pier"), cell("B1", "part"), cell("C1", "cost")]),
+        row(2, &[cell("A2", "north"), cell("B2", "wick"), number("C2", "1")]),
+        row(3, &["<c r='A3' s='1'/>".to_owned(), cell("B3", "oil"), number("C3", "2")]),
+        row(4, &["<c r='A4'/><c r='B4'/>".to_owned()]),
+        row(5, &[number("C5", "3")]),
+        row(6, &[cell("A6", "south"), cell("B6", "lamp"), number("C6", "4")]),
+    ];
+    let merged =
+        "</sheetData><mergeCells><mergeCell ref='A2:A5'/><mergeCell ref='B1:C1'/><mergeCell ref='x'/></mergeCells>";
+    let workbook = sheet("0", &format!("<sheetData>{}{merged}", rows.concat()));
+    assert_eq!(read_one("a.xlsx", &workbook).text, format!("# Staff{expect}"));
+
+    let cell = |attributes: &str, text: &str| format!("<table-cell {attributes}><p>{text}</p></table-cell>");
+    let row = |cells: &[String]| format!("<table-row>{}</table-row>", cells.concat());
+    let covered = || "<covered-table-cell/>".to_owned();
+    let rows = [
+        row(&[cell("", "pier"), cell("", "part"), cell("", "cost")]),
+        row(&[cell("number-rows-spanned='4'", "north"), cell("", "wick"), cell("", "1")]),
+        row(&[covered(), cell("", "oil"), cell("", "2")]),
+        row(&[covered()]),
+        row(&[covered(), "<table-cell/>".to_owned(), cell("", "3")]),
+        row(&[cell("", "south"), cell("", "lamp"), cell("", "4")]),
+    ];
+    let content = format!("<s><table name='x'>{}</table></s>", rows.concat());
+    assert_eq!(read_one("a.ods", &archive(&[("content.xml", &content)])).text, format!("# x{expect}"));
+}
+
+#[test]
 fn a_workbook_of_too_many_formats_is_refused() {
     let styles = format!("0'/></numFmts><cellXfs>{}</cellXfs><numFmts><numFmt formatCode='", "<xf/>".repeat(500_001));
     let cause = read_bytes("a.xlsx", &sheet(&styles, "")).unwrap_err();
@@ -138,25 +193,6 @@ fn superscripts_and_formulas_are_read_in_every_type() {
         "<math><semantics><mi>a</mi><annotation encoding='StarMath 5.0'>{a+b} over 2</annotation></semantics></math>";
     let report = archive(&[("content.xml", &content), ("Object 1/content.xml", formula)]);
     assert_eq!(read_one("a.odt", &report).text, "10^6 m, 101_2 is {a+b} over 2");
-}
-
-#[test]
-fn a_cell_of_several_lines_stays_in_its_row_in_every_type() {
-    let cell = |lines: &[&str], tag: &str, paragraph: &dyn Fn(&str) -> String| {
-        format!("<{tag}>{}</{tag}>", lines.iter().map(|line| paragraph(line)).collect::<String>())
-    };
-    let expect = "wick north pier | 12";
-    let word = |line: &str| format!("<w:p><w:r><w:t>{line}</w:t></w:r></w:p>");
-    let cells = [cell(&["wick", "north pier"], "w:tc", &word), cell(&["12"], "w:tc", &word)].concat();
-    let body = format!("<w:document><w:tbl><w:tr>{cells}</w:tr></w:tbl></w:document>");
-    assert_eq!(read_one("a.docx", &archive(&[RELATIONS, ("word/document2.xml", &body)])).text, expect);
-    let words = |line: &str| format!("<text:p>{line}</text:p>");
-    let tag = "table:table-cell";
-    let cells = [cell(&["wick", "north pier"], tag, &words), cell(&["12"], tag, &words)].concat();
-    let content = format!("<c><table:table><table:table-row>{cells}</table:table-row></table:table></c>");
-    assert_eq!(read_one("a.odt", &archive(&[("content.xml", &content)])).text, expect);
-    let rtf = r"{\rtf1 \trowd\cellx1\cellx2\pard\intbl wick\par north pier\cell 12\cell\row}";
-    assert_eq!(read_one("a.rtf", rtf.as_bytes()).text, expect);
 }
 
 #[test]

@@ -266,56 +266,6 @@ fn an_answer_to_a_meeting_has_the_times_that_it_proposes() {
     assert!(source.text.contains(expect), "{}", source.text);
 }
 
-/// A message of a class with one attachment of a type.
-fn secured(class: &str, kind: &str, data: &str, body: &str) -> Vec<u8> {
-    message(&[], |file| {
-        file.text("", 0x001A, class);
-        file.text("", 0x1000, body);
-        let attachment = file.part("", "attach", 0, &[]);
-        file.text(&attachment, 0x3707, "smime.p7m");
-        file.text(&attachment, 0x370E, kind);
-        file.bytes(&attachment, 0x3701_0102, data.as_bytes());
-    })
-}
-
-#[test]
-fn the_text_of_a_signed_message_is_read_from_what_was_signed() {
-    let signed = "Content-Type: multipart/signed; protocol=\"application/pkcs7-signature\"; micalg=sha-256;\r\n\
-        \tboundary=\"s\"\r\n\r\n--s\r\nContent-Type: multipart/mixed; boundary=\"m\"\r\n\r\n--m\r\n\
-        Content-Type: text/plain; charset=utf-8\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n\
-        The caf=C3=A9 closed.\r\n--m\r\nContent-Type: application/pdf; name=cost.pdf\r\n\r\nx\r\n--m--\r\n\r\n\
-        --s\r\nContent-Type: application/pkcs7-signature; name=smime.p7s\r\n\r\nAAAA\r\n--s--\r\n";
-    let expect = "# x\n\nThe café closed.\n\n[attachment: cost.pdf]\n\n[attachment: smime.p7s]";
-    for class in ["IPM.Note.SMIME.MultipartSigned", "IPM.Note.SMIME"] {
-        // The message may have the text a second time.
-        for body in ["", "The café closed."] {
-            assert_eq!(read_one("a.msg", &secured(class, "multipart/signed", signed, body)).text, expect, "{class}");
-        }
-    }
-}
-
-#[test]
-fn a_message_that_is_encrypted_is_refused_unless_it_has_another_text() {
-    let refusal = "the message is encrypted, or its text is within its signature (S/MIME); open it in the mail program \
-        that has its key, and save it as text";
-    let opaque = |body| secured("IPM.Note.SMIME", "application/pkcs7-mime", "x", body);
-    assert_eq!(complaint("a.msg", &opaque("")), refusal);
-    let damaged = secured("IPM.Note.SMIME.MultipartSigned", "multipart/signed", "words", "");
-    assert_eq!(complaint("a.msg", &damaged), refusal);
-    let unread = "[attachment: smime.p7m, an encrypted or signed message (S/MIME), which is not read]";
-    assert_eq!(read_one("a.msg", &opaque("Words.")).text, format!("# x\n\nWords.\n\n{unread}"));
-    // One within another message is named.
-    let outer = message(&[], |file| {
-        let attachment = file.part("", "attach", 0, &[]);
-        let inner = file.attached_message(&attachment, &[]);
-        file.text(&inner, 0x001A, "IPM.Note.SMIME");
-        let data = file.part(&inner, "attach", 0, &[]);
-        file.text(&data, 0x370E, "application/x-pkcs7-mime");
-        file.text(&data, 0x3707, "smime.p7m");
-    });
-    assert_eq!(read_one("a.msg", &outer).text, format!("# x\n\n[attached message]\n\n{unread}"));
-}
-
 #[test]
 fn messages_within_one_another_are_read_to_a_limit() {
     let nested = |levels: usize| {

@@ -38,6 +38,7 @@ fn nearly_good() -> impl Strategy<Value = (&'static str, Vec<u8>)> {
         ("a.html", HTML.as_bytes().to_vec()),
         ("a.rtf", crate::rtf::LETTER.as_bytes().to_vec()),
         ("a.eml", crate::mail::LETTER.as_bytes().to_vec()),
+        ("a.eml", crate::secured::signed_mail().into_bytes()),
         ("a.msg", crate::outlook_file::letter()),
         ("a.msg", crate::outlook::appointment()),
         ("a.ipynb", crate::texts::NOTEBOOK.as_bytes().to_vec()),

@@ -165,6 +165,14 @@ fn markdown_that_a_cell_shows_is_read() {
 }
 
 #[test]
+fn output_is_read_as_a_terminal_shows_it() {
+    let notebook = r#"{"cells": [{"cell_type": "code", "source": "run()", "outputs": [{"output_type": "stream", "text":
+        ["\u001b[1;31mfailed\u001b[0m: é\r\n", " 10%\r 99%\r100%\n", "a \u001b[2Kb\u001b[é\r"]}]}]}"#;
+    let expect = "```\nrun()\n```\n\nOutput:\n```\nfailed: é\n100%\na bé\n```";
+    assert_eq!(read_one("a.ipynb", notebook.as_bytes()).text, expect);
+}
+
+#[test]
 fn damaged_and_old_notebooks_say_why() {
     let check = |json: &str, expect: &str| assert_eq!(complaint("a.ipynb", json.as_bytes()), expect);
     check("[1]", "damaged notebook: it is not one JSON object");
