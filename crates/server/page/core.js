@@ -111,8 +111,10 @@ export async function send(method, path, body, signal) {
 /** The error of a response, as a sentence, with what to do about it. */
 export function problem(body, otherwise, status) {
   const { message = otherwise, hint, code } = body?.error ?? {};
-  const sentence = message.charAt(0).toUpperCase() + message.slice(1);
-  return Object.assign(new Error(hint ? `${sentence}. Hint: ${hint}` : sentence), { code, status });
+  // The hint is the last line of the message too.
+  const cause = hint ? message.replace(`\nhint: ${hint}`, "") : message;
+  const sentence = cause.charAt(0).toUpperCase() + cause.slice(1);
+  return Object.assign(new Error(hint ? `${sentence}. Hint: ${hint}` : sentence), { code, status, sentence, hint });
 }
 
 export const get = async (path) => (await send("GET", path)).json();

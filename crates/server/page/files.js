@@ -117,7 +117,7 @@ export async function upload(files, corpus) {
       const job = await (await send("POST", path("/documents", corpus), form)).json();
       if (chosen.corpus === corpus) follow(job);
     } catch (error) {
-      if (chosen.corpus === corpus) refused(batch, error.message);
+      if (chosen.corpus === corpus) refused(batch, error);
       else say(`${counted(batch.length, "file")} could not be added to another corpus. ${error.message}`);
     }
   }
@@ -125,9 +125,9 @@ export async function upload(files, corpus) {
 }
 
 // Files that the server did not take at all; it knows no job of them.
-function refused(batch, reason) {
+function refused(batch, { message, sentence = message, hint }) {
   const id = `refused-${Date.now()}-${Math.random()}`;
-  const state = { id, batch, status: "failed", files: [], added: [], added_in_part: [], unread: batch.map(({ name }) => ({ name, reason })), error: reason };
+  const state = { id, batch, status: "failed", files: [], added: [], added_in_part: [], unread: batch.map(({ name }) => ({ name, reason: sentence })), error: sentence, hint };
   drawJob(listJob(state));
 }
 
@@ -290,6 +290,7 @@ function drawJob(job) {
       }), { "aria-label": `Dismiss: ${words}` })),
     on ? gone : "",
     state.error && !state.unread.length ? el("p", { className: "bad" }, state.error) : "",
+    state.hint ? el("p", { className: "small" }, `Hint: ${state.hint}`) : "",
     names.length ? el("details", { open: isOpen }, el("summary", {}, counted(names.length, "file")), el("ul", { className: "files", tabindex: 0, "aria-label": "Files" }, ...lines)) : "");
   if (action) ([...view.querySelectorAll("button")].find((one) => one.textContent === action) ?? view.querySelector("button"))?.focus();
   drawStrip();

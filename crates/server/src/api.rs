@@ -35,6 +35,7 @@ struct PlainRefusal {
 #[derive(ToSchema)]
 #[allow(dead_code, reason = "it describes what `ServerError::body` writes")]
 struct Reason {
+    /// What failed. The hint, if there is one, is its last line.
     message: String,
     r#type: String,
     /// The field at fault, if any.

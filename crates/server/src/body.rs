@@ -26,14 +26,13 @@ impl<T: DeserializeOwned> FromRequest<App> for Body<T> {
         // This check blocks cross-site form posts: browsers send a preflight request before JSON.
         if !kind.to_ascii_lowercase().starts_with("application/json") && !is_curl_for_ollama(&request, kind) {
             let message = format!("the body must be JSON (Content-Type: application/json), not `{kind}`");
-            return Err(ServerError::Invalid { message, param: None });
+            return Err(ServerError::refused(message));
         }
         let warnings = request.extensions().get::<Warnings>().cloned();
         let bytes = bytes(request, app).await?;
         // serde would take an array as the fields of a struct in order.
         if bytes.trim_ascii_start().first() == Some(&b'[') {
-            let message = "the body must be a JSON object, not an array".to_owned();
-            return Err(ServerError::Invalid { message, param: None });
+            return Err(ServerError::refused("the body must be a JSON object, not an array"));
         }
         match warnings {
             Some(warnings) => warnings.read(parse(&bytes)?, "").map(Body),
@@ -84,7 +83,8 @@ impl<T: DeserializeOwned> FromRequestParts<App> for Params<T> {
             let text = refused.body_text();
             let what = text.strip_prefix("Failed to deserialize query string: ").unwrap_or(&text);
             let message = format!("the query string cannot be used: {}", in_words_of_numbers(what));
-            ServerError::Invalid { message, param: what.split_once(": ").map(|(name, _)| name.to_owned()) }
+            let param = what.split_once(": ").map(|(name, _)| name.to_owned());
+            ServerError::Invalid { message, param, hint: None }
         };
         Query::try_from_uri(&parts.uri).map(|Query(params)| Params(params)).map_err(unusable)
     }
@@ -93,6 +93,6 @@ impl<T: DeserializeOwned> FromRequestParts<App> for Params<T> {
 fn read_error(refused: &BytesRejection, app: &App) -> ServerError {
     match refused.status() {
         StatusCode::PAYLOAD_TOO_LARGE => ServerError::TooLarge { limit_bytes: app.config.max_body_bytes },
-        _ => ServerError::Invalid { message: format!("the body cannot be read: {refused}"), param: None },
+        _ => ServerError::refused(format!("the body cannot be read: {refused}")),
     }
 }

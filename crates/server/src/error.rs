@@ -1,6 +1,8 @@
 //! Errors of requests and their status codes: one table from causes to codes, in OpenAI's JSON format.
 
-use std::io::ErrorKind;
+mod hint;
+mod obstacle;
+
 use std::time::Duration;
 
 use axum::Json;
@@ -10,13 +12,15 @@ use calls::CallError;
 use memory::MemoryError;
 use serde_json::{Value, json};
 
+use obstacle::Obstacle;
+
 /// Why a request failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServerError {
     // Errors of the client.
     #[error("{message}")]
-    Invalid { message: String, param: Option<String> },
+    Invalid { message: String, param: Option<String>, hint: Option<String> },
     #[error("the model `{0}` does not exist; GET /v1/models lists those that do")]
     UnknownModel(String),
     /// The model is here and does other work.
@@ -24,6 +28,8 @@ pub enum ServerError {
     OtherWork(String),
     #[error("there is no {0}")]
     NotFound(String),
+    #[error("there is no path {0}")]
+    NoPath(String),
     #[error("{0}")]
     Conflict(String),
     #[error("corpus {0} is locked by a job")]
@@ -38,8 +44,6 @@ pub enum ServerError {
     Pulling,
     #[error("{message}")]
     Pull { message: String, hint: Option<String> },
-    #[error("{message}")]
-    Shelf { message: String, hint: Option<String> },
     #[error("the model `{0}` is on this disk, but this server loads no models while it runs")]
     ModelsFixed(String),
     #[error("the server was started with the model `{0}`, which it keeps")]
@@ -84,7 +88,7 @@ pub enum ServerError {
     Worker(String),
     #[error("the system starts no further thread")]
     Thread(#[source] std::io::Error),
-    #[error("a file of the data folder cannot be written")]
+    #[error("{}", obstacle::message(.0))]
     DataFolder(#[from] std::io::Error),
     #[error(transparent)]
     Call(#[from] CallError),
@@ -110,7 +114,12 @@ impl From<MemoryError> for ServerError {
 impl ServerError {
     /// An invalid request, with the field at fault.
     pub(crate) fn invalid(message: impl Into<String>, param: &str) -> Self {
-        ServerError::Invalid { message: message.into(), param: Some(param.to_owned()) }
+        ServerError::Invalid { message: message.into(), param: Some(param.to_owned()), hint: None }
+    }
+
+    /// An invalid request, of which no single field is at fault.
+    pub(crate) fn refused(message: impl Into<String>) -> Self {
+        ServerError::Invalid { message: message.into(), param: None, hint: None }
     }
 
     /// Status and error code.
@@ -118,10 +127,13 @@ impl ServerError {
         use CallError as C;
         use StatusCode as S;
         use store::Error as E;
+        if let Some(obstacle) = self.obstacle() {
+            return obstacle.status();
+        }
         match self {
-            Self::Invalid { .. } | Self::Shelf { .. } => (S::BAD_REQUEST, "invalid_value"),
+            Self::Invalid { .. } => (S::BAD_REQUEST, "invalid_value"),
             Self::UnknownModel(_) | Self::OtherWork(_) => (S::NOT_FOUND, "model_not_found"),
-            Self::NotFound(_) => (S::NOT_FOUND, "not_found"),
+            Self::NotFound(_) | Self::NoPath(_) => (S::NOT_FOUND, "not_found"),
             Self::Conflict(_) | Self::CorpusLocked(_) | Self::NoThreads | Self::Pulling | Self::Fixed(_) => {
                 (S::CONFLICT, "conflict")
             }
@@ -144,8 +156,6 @@ impl ServerError {
             Self::EngineEnded => (S::SERVICE_UNAVAILABLE, "engine_ended"),
             Self::NoDatabase => (S::SERVICE_UNAVAILABLE, "database"),
             Self::Thread(_) => (S::SERVICE_UNAVAILABLE, "overloaded"),
-            Self::DataFolder(error) if is_full(error) => (S::INSUFFICIENT_STORAGE, "disk_full"),
-            Self::DataFolder(error) if is_protected(error) => (S::INSUFFICIENT_STORAGE, "read_only"),
             Self::Worker(_) | Self::DataFolder(_) => (S::INTERNAL_SERVER_ERROR, "internal"),
             Self::Call(error) => match error {
                 C::TooLong { .. } | C::TooLongToEmbed { .. } => (S::BAD_REQUEST, "context_length_exceeded"),
@@ -171,8 +181,6 @@ impl ServerError {
                 | E::Differs { .. }
                 | E::Overtaken { .. } => (S::CONFLICT, "conflict"),
                 E::TextTooLong { .. } => (S::PAYLOAD_TOO_LARGE, "request_too_large"),
-                E::DiskFull { .. } => (S::INSUFFICIENT_STORAGE, "disk_full"),
-                E::NotPermitted { .. } => (S::INSUFFICIENT_STORAGE, "read_only"),
                 E::Postgres { .. } => (S::SERVICE_UNAVAILABLE, "database"),
                 _ => (S::INTERNAL_SERVER_ERROR, "internal"),
             },
@@ -186,108 +194,22 @@ impl ServerError {
         }
     }
 
-    /// What the client may do about it.
-    pub(crate) fn hint(&self) -> Option<String> {
-        use CallError as C;
-        use store::Error as E;
-        Some(match self {
-            Self::CorpusLocked(_) => "GET /v1/jobs lists the jobs; try again when the current one has ended".into(),
-            Self::NoThreads => "ask without `thread`, or start the server without --no-threads".into(),
-            Self::OperatorOnly => "start the server with --operator NAME, the name of your key".into(),
-            Self::Pulling => "try again when it is there: GET /v1/shelf shows the models".into(),
-            Self::Pull { hint, .. } | Self::Shelf { hint, .. } | Self::Load { hint, .. } => return hint.clone(),
-            Self::ModelsFixed(name) => {
-                format!("start the server with --load-models, or with --model {name}")
+    /// What keeps the data folder from being read or written, if that is the cause.
+    pub(crate) fn obstacle(&self) -> Option<Obstacle> {
+        match self {
+            Self::DataFolder(error) => Obstacle::of(error),
+            Self::Store(store::Error::DiskFull { .. }) => Some(Obstacle::Full),
+            // An error of SQLite does not tell a read-only disk from a missing permission.
+            Self::Store(store::Error::NotPermitted { source, .. }) => {
+                source.downcast_ref().and_then(Obstacle::of).or(Some(Obstacle::NotPermitted))
             }
-            Self::Fixed(name) => {
-                format!("start the server without --model {name}, and have it loaded by a request that names it")
-            }
-            Self::LoadsWaiting { .. } => "try again when the model is loaded; GET /v1/shelf shows it".into(),
-            Self::NoRoom { .. } => "choose a smaller model, or a smaller KV cache with --kv-tokens".into(),
-            Self::CrossSite(source) if source.contains("://") => {
-                format!("to let pages of this origin ask, start the server with --allow-origin {source}")
-            }
-            Self::CrossSite(origin) if origin == "null" => {
-                "open the page from this server: a file, or a page without an origin, may not ask".into()
-            }
-            Self::CrossSite(host) => {
-                format!(
-                    "to serve under this host name, as behind a proxy, start the server with --allow-origin https://{host}"
-                )
-            }
-            Self::EngineEnded => "start the server again; its log has the cause".into(),
-            Self::NoDatabase => "check that PostgreSQL runs and that this machine reaches it".into(),
-            Self::Call(C::NoConnection { .. }) => {
-                "start the server that --engine names, or start this one with another URL".into()
-            }
-            Self::NoKey | Self::WrongKey => "`memlocal keys add NAME` creates a key".into(),
-            Self::PrivateAdapter => "start the server again without this --adapter".into(),
-            Self::Method { allowed, .. } => format!("send {}", allowed.join(" or ")),
-            Self::TooLarge { .. } => {
-                "send less at once, or start the server with a larger --max-body or --max-upload".into()
-            }
-            Self::Busy { .. } | Self::Call(C::Overloaded { .. } | C::Busy { .. }) => {
-                "try again when other requests have ended".into()
-            }
-            Self::DeadlineExceeded(_) => {
-                "start the server with a longer --deadline, or use a method with fewer calls".into()
-            }
-            Self::Call(C::TooLong { step: "answer", .. }) => {
-                "use a method that retrieves what it needs, such as rag".into()
-            }
-            Self::Call(C::TooLong { .. }) => "shorten the prompt, ask for fewer tokens, or use a longer context".into(),
-            Self::Store(E::UnknownCorpus { .. }) => {
-                "GET /v1/corpora lists all corpora, POST /v1/corpora creates one".into()
-            }
-            Self::Store(E::InvalidName { name }) => format!("`{}` is a valid name", store::CorpusName::like(name)),
-            Self::Store(E::CorpusBusy { .. }) => {
-                "wait until that process is done, or stop it: its finished work is stored".into()
-            }
-            Self::Store(E::Locked { .. }) => "try again when that process is done".into(),
-            Self::Thread(_) => {
-                "try again when other requests have ended, or allow the server more threads (ulimit -u)".into()
-            }
-            Self::Store(E::DiskFull { .. }) => "free some space; nothing was lost".into(),
-            Self::DataFolder(error) if is_full(error) => "free some space; nothing was lost".into(),
-            Self::Store(E::NotPermitted { .. }) => {
-                "let the user that runs the server read and write its data folder; nothing was lost".into()
-            }
-            Self::DataFolder(error) if is_protected(error) => {
-                "let the user that runs the server write to its data folder; nothing was lost".into()
-            }
-            Self::Memory(MemoryError::EmptyCorpus { corpus }) => {
-                format!("add documents: POST /v1/corpora/{corpus}/documents, or the tool `remember` of MCP")
-            }
-            Self::Memory(MemoryError::NotReady { corpus, method, .. }) => {
-                format!("prepare it: POST /v1/corpora/{corpus}/prepare with the method {method}")
-            }
-            Self::Memory(MemoryError::NoVectors { corpus, .. }) => {
-                format!("search by words (bm25), or prepare it: POST /v1/corpora/{corpus}/prepare with the method rag")
-            }
-            _ => return None,
-        })
+            _ => None,
+        }
     }
 
-    /// True if the disk of the data folder has no room, or it cannot be written to.
+    /// True if a file beside the corpora cannot be read or written because of its disk or its permissions.
     pub(crate) fn is_of_disk(&self) -> bool {
-        matches!(self, Self::DataFolder(error) if is_full(error) || is_protected(error))
-    }
-
-    /// Message and hint as one text.
-    pub(crate) fn text(&self) -> String {
-        self.hint().map_or_else(|| self.to_string(), |hint| format!("{self}\nhint: {hint}"))
-    }
-
-    /// Message and hint for clients of MCP, who have tools in place of paths.
-    pub(crate) fn tool_text(&self) -> String {
-        use store::Error as E;
-        let hint = match self {
-            Self::Store(E::UnknownCorpus { .. }) => "list_corpora lists all corpora, remember makes one",
-            Self::Memory(MemoryError::EmptyCorpus { .. }) => "add documents with remember",
-            Self::Memory(MemoryError::NotReady { .. } | MemoryError::NoVectors { .. }) => "prepare it with prepare",
-            other => return other.text(),
-        };
-        format!("{self}\nhint: {hint}")
+        matches!(self, Self::DataFolder(_)) && self.obstacle().is_some()
     }
 
     /// Message and hint for clients of Ollama's API.
@@ -317,7 +239,7 @@ impl ServerError {
         }
     }
 
-    /// OpenAI's error object, with a hint.
+    /// OpenAI's error object. The hint is a field, and the last line of the message too: OpenAI's clients show the message only.
     pub(crate) fn body(&self) -> Value {
         let (status, code) = self.status();
         let kind = match status.as_u16() {
@@ -328,20 +250,12 @@ impl ServerError {
             _ => "server_error",
         };
         let param = if let Self::Invalid { param, .. } = self { param.as_deref() } else { None };
-        let mut error = json!({ "message": self.to_string(), "type": kind, "param": param, "code": code });
+        let mut error = json!({ "message": self.text(), "type": kind, "param": param, "code": code });
         if let Some(hint) = self.hint() {
             error["hint"] = hint.into();
         }
         json!({ "error": error })
     }
-}
-
-fn is_full(error: &std::io::Error) -> bool {
-    matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge)
-}
-
-fn is_protected(error: &std::io::Error) -> bool {
-    matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem)
 }
 
 /// The text of an error response, for APIs whose errors are not OpenAI's objects.
@@ -369,22 +283,55 @@ impl IntoResponse for ServerError {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Error, ErrorKind};
+
     use super::*;
 
     #[test]
-    fn a_full_or_protected_disk_has_a_status_of_its_own() {
-        for (kind, status, hint) in [
-            (ErrorKind::StorageFull, 507, Some("free some space; nothing was lost")),
-            (
-                ErrorKind::ReadOnlyFilesystem,
-                507,
-                Some("let the user that runs the server write to its data folder; nothing was lost"),
-            ),
-            (ErrorKind::InvalidData, 500, None),
+    fn only_a_disk_that_cannot_be_written_to_is_507() {
+        let write = "let the user that runs the server write to its data folder; nothing was lost";
+        let read_and_write = "let the user that runs the server read and write its data folder; nothing was lost";
+        for (kind, status, code, hint) in [
+            (ErrorKind::StorageFull, 507, "disk_full", Some("free some space; nothing was lost")),
+            (ErrorKind::ReadOnlyFilesystem, 507, "read_only", Some(write)),
+            (ErrorKind::PermissionDenied, 500, "not_permitted", Some(read_and_write)),
+            (ErrorKind::InvalidData, 500, "internal", None),
         ] {
-            let error = ServerError::from(std::io::Error::from(kind));
-            assert_eq!((error.status().0.as_u16(), error.hint().as_deref()), (status, hint), "{kind:?}");
+            let of_store = store::Error::io("corpus.db".as_ref(), Error::from(kind));
+            for error in [ServerError::from(Error::from(kind)), ServerError::Store(of_store)] {
+                assert_eq!((error.status().0.as_u16(), error.status().1), (status, code), "{error}");
+                assert_eq!(error.hint().as_deref(), hint, "{error}");
+            }
         }
+    }
+
+    #[test]
+    fn a_permission_that_sqlite_lacks_is_500() {
+        let refused = store::Error::NotPermitted { path: "corpus.db".into(), source: "cannot open".into() };
+        assert_eq!(ServerError::Store(refused).status(), (StatusCode::INTERNAL_SERVER_ERROR, "not_permitted"));
+    }
+
+    #[test]
+    fn a_file_that_may_not_be_read_is_not_called_one_that_cannot_be_written() {
+        let message = |kind: ErrorKind| ServerError::from(Error::from(kind)).to_string();
+        assert!(message(ErrorKind::StorageFull).ends_with("cannot be written"));
+        assert!(message(ErrorKind::PermissionDenied).contains("no permission to read or write"));
+        assert!(message(ErrorKind::InvalidData).ends_with("cannot be read or written"));
+    }
+
+    #[test]
+    fn clients_that_show_only_the_message_show_the_hint() {
+        let body = ServerError::NoThreads.body();
+        let hint = "ask without `thread`, or start the server without --no-threads";
+        assert_eq!(body["error"]["hint"], hint);
+        assert_eq!(body["error"]["message"], format!("this server keeps no threads\nhint: {hint}"));
+        assert_eq!(ServerError::NotFound("page".into()).body()["error"]["message"], "there is no page");
+    }
+
+    #[test]
+    fn hints_for_clients_of_mcp_name_tools() {
+        let text = ServerError::CorpusLocked("a".into()).tool_text();
+        assert_eq!(text, "corpus a is locked by a job\nhint: try again when the job has ended, which `job` shows");
     }
 
     #[test]
@@ -405,7 +352,7 @@ mod tests {
     #[test]
     fn temporary_failures_are_no_internal_errors() {
         let locked = store::Error::Locked { path: "corpus.db".into(), source: "database is locked".into() };
-        let thread = ServerError::Thread(std::io::Error::from(ErrorKind::WouldBlock));
+        let thread = ServerError::Thread(Error::from(ErrorKind::WouldBlock));
         for (error, status) in [(ServerError::Store(locked), 409), (thread, 503)] {
             assert_eq!(error.status().0.as_u16(), status, "{error}");
             assert!(error.hint().is_some_and(|hint| hint.starts_with("try again")), "{error}");

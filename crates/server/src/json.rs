@@ -28,10 +28,8 @@ pub(crate) fn read<'de, T: DeserializeOwned>(reader: impl Deserializer<'de, Erro
 }
 
 fn unusable(error: &serde_json::Error, param: Option<String>) -> ServerError {
-    ServerError::Invalid {
-        message: format!("the body cannot be used: {}", in_words_of_json(&error.to_string())),
-        param,
-    }
+    let message = format!("the body cannot be used: {}", in_words_of_json(&error.to_string()));
+    ServerError::Invalid { message, param, hint: None }
 }
 
 /// An error of serde in the words of JSON: it names types of Rust.

@@ -118,9 +118,16 @@ impl Keys {
         Ok(private::replace(path, rest)?)
     }
 
+    /// Checks the name of a key: it is also the name of a folder, under the same rules as that of a corpus.
+    ///
+    /// # Errors
+    /// [`KeysError::Name`].
+    pub fn check_name(name: &str) -> Result<(), KeysError> {
+        name.parse::<CorpusName>().map(drop).map_err(|_| KeysError::Name { name: name.to_owned() })
+    }
+
     fn insert(&mut self, name: &str, digest: blake3::Hash) -> Result<(), KeysError> {
-        // The name is also the name of a folder, under the same rules as that of a corpus.
-        name.parse::<CorpusName>().map_err(|_| KeysError::Name { name: name.to_owned() })?;
+        Keys::check_name(name)?;
         if self.holders.iter().any(|(known, _)| known == name) {
             return Err(KeysError::Taken { name: name.to_owned() });
         }

@@ -35,6 +35,7 @@ mod health;
 mod history;
 mod json;
 mod keys;
+mod limits;
 mod loading;
 mod lost;
 mod mcp;

@@ -84,8 +84,7 @@ pub(crate) async fn check(
     next: Next,
 ) -> Response {
     if path.is_err() {
-        let message = "the path is not valid UTF-8".to_owned();
-        return ServerError::Invalid { message, param: None }.into_response();
+        return ServerError::refused("the path is not valid UTF-8").into_response();
     }
     let path = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned()).unwrap_or_default();
     let Some(taken) = known.0.get(&(request.method().clone(), path)) else { return next.run(request).await };

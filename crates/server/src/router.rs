@@ -37,7 +37,7 @@ pub(crate) fn router(app: &App) -> Router {
         .merge(page::routes());
     private
         .merge(public)
-        .fallback(|uri: OriginalUri| async move { ServerError::NotFound(format!("page {}", uri.path())) })
+        .fallback(|uri: OriginalUri| async move { ServerError::NoPath(uri.path().to_owned()) })
         .method_not_allowed_fallback(move |path: Option<MatchedPath>, method: Method| {
             let allowed = known.methods(path.as_ref().map(MatchedPath::as_str).unwrap_or_default());
             async move { ServerError::Method { method: method.to_string(), allowed } }

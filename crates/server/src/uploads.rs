@@ -109,12 +109,8 @@ fn with_lock<T>(folder: &Path, work: impl FnOnce() -> io::Result<T>) -> io::Resu
     work()
 }
 
-/// Deletes the uploads to a corpus that was removed, and those of ended servers that became no job. Jobs of running servers on it
-/// find it missing and end.
-///
-/// # Errors
-/// If files cannot be read or deleted.
-pub(crate) fn delete_uploads_of(data_folder: &Path, corpus: &str) -> io::Result<()> {
+/// Calls this for the folder of every upload, with whether its process has ended.
+fn for_each_upload(data_folder: &Path, mut work: impl FnMut(&Path, bool) -> io::Result<()>) -> io::Result<()> {
     let folder = data_folder.join("uploads");
     if !folder.exists() {
         return Ok(());
@@ -122,18 +118,28 @@ pub(crate) fn delete_uploads_of(data_folder: &Path, corpus: &str) -> io::Result<
     with_lock(&folder, || {
         let ended = ended_processes(&folder)?;
         for process in folders_in(&folder)? {
+            let has_ended = ended.contains(&process);
             for upload in folders_in(&process)? {
-                let is_orphan = match fs::read(upload.join(JOURNAL)) {
-                    Ok(journal) => is_of(&journal, corpus),
-                    Err(error) if error.kind() == io::ErrorKind::NotFound => ended.contains(&process),
-                    Err(error) => return Err(error),
-                };
-                if is_orphan {
-                    fs::remove_dir_all(upload)?;
-                }
+                work(&upload, has_ended)?;
             }
         }
         Ok(())
+    })
+}
+
+/// Deletes the uploads to a corpus that was removed, and those of ended servers that became no job. Jobs of running servers on it
+/// find it missing and end.
+///
+/// # Errors
+/// If files cannot be read or deleted.
+pub(crate) fn delete_uploads_of(data_folder: &Path, corpus: &str) -> io::Result<()> {
+    for_each_upload(data_folder, |upload, has_ended| {
+        let is_orphan = match fs::read(upload.join(JOURNAL)) {
+            Ok(journal) => is_of(&journal, corpus),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => has_ended,
+            Err(error) => return Err(error),
+        };
+        if is_orphan { fs::remove_dir_all(upload) } else { Ok(()) }
     })
 }
 
@@ -143,39 +149,28 @@ pub(crate) fn delete_uploads_of(data_folder: &Path, corpus: &str) -> io::Result<
 /// # Errors
 /// If files cannot be read or deleted.
 pub(crate) fn delete_uploads_to(data_folder: &Path, corpus: &str, is_gone: impl Fn(&str) -> bool) -> io::Result<()> {
-    let folder = data_folder.join("uploads");
-    if !folder.exists() {
-        return Ok(());
-    }
-    with_lock(&folder, || {
-        let ended = ended_processes(&folder)?;
-        for process in folders_in(&folder)? {
-            for upload in folders_in(&process)? {
-                let journal = match fs::read(upload.join(JOURNAL)) {
-                    Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-                    journal => journal?,
-                };
-                let journal: Value = serde_json::from_slice(&journal).unwrap_or_default();
-                let has_ended = ended.contains(&process) || journal["cancelled"] == true || !journal["error"].is_null();
-                if journal["corpus"].as_str() != Some(corpus) || !has_ended {
-                    continue;
-                }
-                let files = journal["files"].as_array().into_iter().flatten();
-                let (gone, left): (Vec<_>, Vec<_>) =
-                    files.partition(|file| file["name"].as_str().is_some_and(&is_gone));
-                if gone.is_empty() {
-                    continue;
-                }
-                if left.is_empty() {
-                    fs::remove_dir_all(upload)?;
-                    continue;
-                }
-                for file in gone.iter().filter_map(|file| file["file"].as_str()) {
-                    match fs::remove_file(upload.join(file)) {
-                        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                        removed => removed?,
-                    }
-                }
+    for_each_upload(data_folder, |upload, has_ended| {
+        let journal = match fs::read(upload.join(JOURNAL)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            journal => journal?,
+        };
+        let journal: Value = serde_json::from_slice(&journal).unwrap_or_default();
+        let has_ended = has_ended || journal["cancelled"] == true || !journal["error"].is_null();
+        if journal["corpus"].as_str() != Some(corpus) || !has_ended {
+            return Ok(());
+        }
+        let files = journal["files"].as_array().into_iter().flatten();
+        let (gone, left): (Vec<_>, Vec<_>) = files.partition(|file| file["name"].as_str().is_some_and(&is_gone));
+        if gone.is_empty() {
+            return Ok(());
+        }
+        if left.is_empty() {
+            return fs::remove_dir_all(upload);
+        }
+        for file in gone.iter().filter_map(|file| file["file"].as_str()) {
+            match fs::remove_file(upload.join(file)) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                removed => removed?,
             }
         }
         Ok(())

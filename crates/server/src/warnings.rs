@@ -98,10 +98,10 @@ impl Warnings {
             fields.retain(|name, _| known.contains(&name.as_str()));
         }
         read(value).map_err(|error| match error {
-            ServerError::Invalid { message, param } if !place.is_empty() => {
+            ServerError::Invalid { message, param, hint } if !place.is_empty() => {
                 let param =
                     param.map_or_else(|| place.trim_end_matches('.').to_owned(), |param| place.to_owned() + &param);
-                ServerError::Invalid { message, param: Some(param) }
+                ServerError::Invalid { message, param: Some(param), hint }
             }
             error => error,
         })

@@ -32,6 +32,7 @@ fn files_are_ingested_under_their_names() {
     let names: Vec<&Value> = ended["added"].as_array().expect("added").iter().map(|added| &added["name"]).collect();
     assert_eq!(names, ["notes.md", "talk.json"]);
     assert_eq!(ended["unread"], json!([{ "name": "empty.txt", "reason": "the file is empty" }]));
+    assert_eq!(ended["hint"], Value::Null);
     assert_eq!(ended["progress"], json!({ "step": "embedding", "unit": "page", "done": 2, "of": 2 }));
 
     let documents = host.get("/v1/corpora/a/documents").json()["documents"].take();
@@ -88,7 +89,14 @@ fn invalid_uploads_are_refused() {
     let host = Host::new(says(""));
     assert_eq!(host.post("/v1/corpora", &json!({ "name": "a" })).status, 201);
     host.upload("none", &[("a.txt", b"a")], "rag").refused(404, "not_found");
-    assert!(host.upload("a", &[("a.exe", b"MZ\x90\0")], "rag").refused(400, "invalid_value").contains(".pdf"));
+    let files: [(&str, &[u8]); 2] = [("a.exe", b"MZ\x90\0"), ("b.png", b"\0")];
+    let unsupported = host.upload("a", &files, "rag");
+    let message = unsupported.refused(400, "invalid_value");
+    assert_eq!(message, "none of the files can be read; `a.exe`: unsupported file type");
+    assert!(
+        unsupported.json()["error"]["hint"].as_str().is_some_and(|hint| hint.contains(" .pdf ")),
+        "{unsupported:?}"
+    );
     host.upload("a", &[("a.txt", b"a")], "best").refused(400, "invalid_value");
     host.upload("a", &[], "rag").refused(400, "invalid_value");
     for name in ["..", "a\nb.txt", ""] {
@@ -112,8 +120,9 @@ fn invalid_uploads_are_refused() {
 fn a_file_that_cannot_be_read_rejects_no_other() {
     let host = Host::new(says(""));
     assert_eq!(host.post("/v1/corpora", &json!({ "name": "a" })).status, 201);
-    let files: [(&str, &[u8]); 5] = [
+    let files: [(&str, &[u8]); 6] = [
         ("a.exe", b"MZ\x90\0"),
+        ("lamp.png", b"\0"),
         ("x/a.txt", b"One."),
         ("y/a.txt", b"Two."),
         ("empty.txt", b""),
@@ -129,8 +138,10 @@ fn a_file_that_cannot_be_read_rejects_no_other() {
         .iter()
         .map(|file| (&file["name"], file["reason"].as_str().expect("a reason")))
         .collect();
-    assert_eq!(unread.iter().map(|(name, _)| *name).collect::<Vec<_>>(), ["a.exe", "a.txt", "empty.txt"]);
-    assert!(unread[0].1.contains(".pdf") && unread[1].1.starts_with("another file has this name"), "{unread:?}");
+    assert_eq!(unread.iter().map(|(name, _)| *name).collect::<Vec<_>>(), ["a.exe", "lamp.png", "a.txt", "empty.txt"]);
+    assert_eq!((unread[0].1, unread[1].1), ("unsupported file type", "unsupported file type"));
+    assert!(unread[2].1.starts_with("another file has this name"), "{unread:?}");
+    assert!(ended["hint"].as_str().is_some_and(|hint| hint.contains(" .pdf ")), "the types are listed once: {ended}");
     let documents = host.get("/v1/corpora/a/documents").json()["documents"].take();
     let shown = host.get(&format!("/v1/corpora/a/documents/{}", documents[0]["id"])).json();
     assert_eq!((documents.as_array().map(Vec::len), &shown["text"]), (Some(2), &json!("One.")));

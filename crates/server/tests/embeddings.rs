@@ -53,6 +53,8 @@ fn what_cannot_be_embedded_is_refused() {
     check(json!({ "input": [[1, 2]] }), "input");
     let tokens = host.post("/v1/embeddings", &json!({ "model": "letters", "input": [[1, 2]] }));
     assert!(tokens.refused(400, "invalid_value").contains("texts, not token ids"), "{}", tokens.text);
+    let hint = tokens.json()["error"]["hint"].take();
+    assert!(hint.as_str().is_some_and(|hint| hint.contains("`check_embedding_ctx_length=False`")), "{hint}");
     let many =
         host.post("/v1/embeddings", &json!({ "model": "letters", "input": "a ".repeat(20_000), "colbert": true }));
     let message = many.refused(400, "invalid_value");

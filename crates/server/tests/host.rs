@@ -41,14 +41,18 @@ impl Answer {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    /// Checks that it is an error with this status and code in OpenAI's format, and returns its message.
+    /// Checks that it is an error with this status and code in OpenAI's format, and returns its message without the hint.
     #[track_caller]
     pub fn refused(&self, status: u16, code: &str) -> String {
         assert_eq!(self.status, status, "{}", self.text);
         let error = &self.json()["error"];
         assert_eq!(error["code"], code, "{error}");
         assert!(error["type"].is_string() && error.get("param").is_some(), "{error}");
-        error["message"].as_str().expect("an error has a message").to_owned()
+        let message = error["message"].as_str().expect("an error has a message");
+        match error["hint"].as_str() {
+            None => message.to_owned(),
+            Some(hint) => message.strip_suffix(&format!("\nhint: {hint}")).expect("it ends with the hint").to_owned(),
+        }
     }
 
     /// Checks that it is an error with this status in Ollama's format, and returns its text.

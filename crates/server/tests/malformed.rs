@@ -156,7 +156,13 @@ fn fields_of_the_wrong_type_are_client_errors() {
 #[test]
 fn routes_methods_and_origins() {
     let host = Host::new(says("Yes."));
-    host.get("/v1/nothing").refused(404, "not_found");
+    // The base URL of an OpenAI client without /v1, and with it twice.
+    for path in ["/v1/nothing", "/chat/completions", "/v1/v1/models"] {
+        let refused = host.get(path);
+        assert_eq!(refused.refused(404, "not_found"), format!("there is no path {path}"));
+        let hint = refused.json()["error"]["hint"].take();
+        assert!(hint.as_str().is_some_and(|hint| hint.contains("a base URL that ends with /v1")), "{hint}");
+    }
     for (method, path, hint) in [
         ("GET", "/v1/chat/completions", "send POST"),
         ("PATCH", "/v1/corpora", "send GET or POST"),

@@ -143,6 +143,7 @@ fn dropped_files_become_a_corpus_that_answers_at_once() {
     page.until("the good one is listed", &format!("{}.includes('Свет в Пелле.md')", text("#documents")));
     let job = page.value(&text(".job"));
     assert!(job.as_str().unwrap().contains("портрет.png\nunsupported file type"), "the reason is shown: {job}");
+    assert_eq!(job.as_str().unwrap().matches(" .pdf ").count(), 1, "the types are listed once: {job}");
     press(&mut page, ".job", "Dismiss");
     page.until("it is dismissed", "document.querySelector('.job') === null");
 

@@ -170,7 +170,7 @@ fn a_refusal_has_its_status_in_a_stream_too() {
     let host = Host::new(Scripted::new(CONTEXT_TOKENS).fail("response", refused));
     for stream in [false, true] {
         let message = host.post("/v1/responses", &asks(json!({ "stream": stream }))).refused(400, "invalid_messages");
-        assert_eq!(message, "the chat template of m refuses the messages of step response: no");
+        assert_eq!(message, "the chat template of m refuses the messages: no");
     }
 }
 

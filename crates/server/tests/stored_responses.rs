@@ -128,7 +128,7 @@ fn a_response_that_cannot_be_stored_is_given_unless_its_storage_was_asked_for() 
     create(&host, json!({ "background": true })).refused(500, "internal");
     let host = Host::on(Arc::clone(&host.folder), Arc::new(script()), |_| {});
     let message = create(&host, json!({ "store": true })).refused(500, "internal");
-    assert_eq!(message, "a file of the data folder cannot be written");
+    assert_eq!(message, "a file of the data folder cannot be read or written");
 }
 
 #[cfg(unix)]

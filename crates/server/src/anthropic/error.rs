@@ -3,7 +3,7 @@
 use axum::http::StatusCode;
 use serde_json::{Value, json};
 
-/// An error object with Anthropic's names of kinds, beside the fields that it has; the hint is part of the message.
+/// An error object with Anthropic's names of kinds, beside the fields that it has.
 pub(super) fn in_anthropics_form(status: StatusCode, mut body: Value) -> Value {
     let kind = match status.as_u16() {
         401 => "authentication_error",
@@ -18,8 +18,5 @@ pub(super) fn in_anthropics_form(status: StatusCode, mut body: Value) -> Value {
     };
     let mut error = body["error"].take();
     error["type"] = kind.into();
-    if let (Some(message), Some(hint)) = (error["message"].as_str(), error["hint"].as_str()) {
-        error["message"] = format!("{message}\nhint: {hint}").into();
-    }
     json!({ "type": "error", "error": error })
 }

@@ -5,6 +5,7 @@
 
 mod corpus;
 mod error;
+mod messages;
 mod reply;
 mod request;
 

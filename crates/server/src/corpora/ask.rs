@@ -23,8 +23,8 @@ use crate::admitted::AdmittedJson;
 use crate::app::{App, fresh_id, priority, random};
 use crate::blocking::{run_blocking, run_on_thread};
 use crate::error::{Result, ServerError};
+use crate::limits::{MAX_PAGES, TEMPERATURE, count, in_range};
 use crate::lost::CorpusState;
-use crate::openai::params::in_range;
 use crate::stream::{Framing, respond};
 use crate::tenant::{CurrentTenant, Tenant};
 
@@ -70,8 +70,7 @@ pub(crate) struct AskRequest {
 /// Receives what happens while a question is answered: the name of an event (`step`, `text`) and its fields.
 pub(crate) type Watch = Arc<dyn Fn(&str, &Value) + Send + Sync>;
 
-/// Upper limits of requests; no method needs more.
-const MAX_PAGES: usize = 1000;
+/// No method needs more.
 const MAX_ROUNDS: usize = 100;
 
 /// Answer a question from a corpus.
@@ -203,12 +202,6 @@ async fn place(app: &App, tenant: &Arc<Tenant>, corpus: &str, request: &AskReque
 
 fn settings(request: &AskRequest) -> Result<Settings> {
     let default = default_settings();
-    let count = |value: Option<usize>, most: usize, param: &str| match value {
-        Some(number) if !(1..=most).contains(&number) => {
-            Err(ServerError::invalid(format!("`{param}` must be 1 to {most}"), param))
-        }
-        value => Ok(value),
-    };
     if let Some(tokens) = request.evidence_tokens.filter(|tokens| *tokens < MIN_EVIDENCE_TOKENS) {
         let reason = format!("`evidence_tokens` is {tokens}; a passage needs {MIN_EVIDENCE_TOKENS} or more");
         return Err(ServerError::invalid(reason, "evidence_tokens"));
@@ -227,15 +220,15 @@ fn settings(request: &AskRequest) -> Result<Settings> {
             .map(str::parse)
             .transpose()
             .map_err(|reason: String| named(reason, "profile"))?,
-        temperature: in_range(request.temperature, default.temperature, 0.0..=2.0, "temperature")?,
+        temperature: in_range(request.temperature, default.temperature, TEMPERATURE, "temperature")?,
         seed: request.seed.unwrap_or(default.seed),
         evidence_tokens: request.evidence_tokens,
         ..default
     };
     let counts = [("k", request.k, MAX_PAGES), ("max_iterations", request.max_iterations, MAX_ROUNDS)];
     for (param, value, most) in counts {
-        if let Some(number) = count(value, most, param)? {
-            set(param, number.into(), &mut settings)?;
+        if let Some(number) = value {
+            set(param, count(number, most, param)?.into(), &mut settings)?;
         }
     }
     if let Some(output) = &request.output {

@@ -282,7 +282,7 @@ pub(crate) async fn detach_everywhere(tenant: &Arc<Tenant>, id: &str) -> Result<
 
 /// Whether a corpus that cannot be opened now may be opened later: it is in use, or its database or disk cannot be reached.
 fn is_temporary(error: &ServerError) -> bool {
-    matches!(error.status().0.as_u16(), 409 | 503 | 507)
+    error.obstacle().is_some() || matches!(error.status().0.as_u16(), 409 | 503)
 }
 
 /// Cancels the jobs that ingest these files.
@@ -335,6 +335,7 @@ mod tests {
             (E::Locked { path: path(), source: "it is locked".into() }, true),
             (E::Postgres { place: "here".into(), source: "it does not answer".into() }, true),
             (E::NotPermitted { path: path(), source: "no".into() }, true),
+            (E::DiskFull { path: path(), source: "no".into() }, true),
             (E::NotACorpus { path: path() }, false),
             (E::UnknownCorpus { name: "pell".into(), nearest: Vec::new() }, false),
         ] {

@@ -18,7 +18,7 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::jobs::{FailedFile, Job, NewJob, Upload, start};
+use super::jobs::{FailedFile, Job, NewJob, Upload, hint, start};
 use super::settings::method;
 use crate::app::App;
 use crate::body::{Body, with_read_timeout};
@@ -79,16 +79,18 @@ async fn upload(
         let job = ingest_text(&app, &tenant, corpus, text).await?;
         return Ok(accepted(&job));
     }
-    let form = Multipart::from_request(request, &app).await.map_err(|refused| invalid_upload(refused.to_string()))?;
+    let form =
+        Multipart::from_request(request, &app).await.map_err(|refused| ServerError::refused(refused.to_string()))?;
     check_corpus(&tenant, &corpus).await?;
     let _permit = app.uploads.acquire(tenant.id)?;
     let folder = tenant.uploads.create()?;
     let Received { files, refused, method } = app.with_deadline(receive(form, &folder, &app)).await?;
     if files.is_empty() {
-        return Err(match refused.first() {
-            None => invalid_upload("the form has no files"),
-            Some(first) => invalid_upload(format!("none of the files can be read; `{}`: {}", first.name, first.reason)),
-        });
+        let Some(FailedFile { name, reason }) = refused.first() else {
+            return Err(ServerError::refused("the form has no files"));
+        };
+        let message = format!("none of the files can be read; `{name}`: {reason}");
+        return Err(ServerError::Invalid { message, param: None, hint: hint(&refused) });
     }
     let job = start(&app, &tenant, NewJob::new(fresh_id("job")?, corpus, method, files, refused, folder)).await?;
     Ok(accepted(&job))
@@ -175,7 +177,7 @@ async fn receive(mut form: Multipart, folder: &TempDir, app: &App) -> Result<Rec
             match field.name() {
                 Some("method") => asked = Some(value),
                 other => {
-                    return Err(invalid_upload(format!(
+                    return Err(ServerError::refused(format!(
                         "`{}` is neither a file nor `method`",
                         other.unwrap_or_default()
                     )));
@@ -184,7 +186,7 @@ async fn receive(mut form: Multipart, folder: &TempDir, app: &App) -> Result<Rec
             continue;
         };
         if files.len() + refused.len() == MAX_FILES {
-            return Err(invalid_upload(format!(
+            return Err(ServerError::refused(format!(
                 "a form holds at most {MAX_FILES} files; send the others in another form"
             )));
         }
@@ -198,7 +200,7 @@ async fn receive(mut form: Multipart, folder: &TempDir, app: &App) -> Result<Rec
         let mut chunk = with_read_timeout(field.chunk(), app).await?.map_err(|error| form_error(&error, app))?;
         // A file of an unknown kind is refused before it is stored; its content is checked when it is read.
         if Kind::of(FilePath::new(&name)).is_none() && !chunk.as_ref().is_some_and(|chunk| begins_as_text(chunk)) {
-            refused.push(FailedFile { name, reason: Cause::UnknownKind.to_string() });
+            refused.push(FailedFile::new(name, &Cause::UnknownKind));
             skip_field(&mut field, &mut left, app).await?;
             continue;
         }
@@ -278,7 +280,7 @@ pub(crate) fn file_name(name: &str) -> Result<String> {
     let usable =
         !matches!(name, "" | "." | "..") && name.len() <= MAX_NAME_BYTES && !name.chars().any(char::is_control);
     let rule = "a document needs a name of 1 to 255 bytes, without control characters and other than `.` and `..`";
-    if usable { Ok(name.to_owned()) } else { Err(invalid_upload(rule)) }
+    if usable { Ok(name.to_owned()) } else { Err(ServerError::refused(rule)) }
 }
 
 /// The name that a client gives to a text, with its folders: texts of one name in two folders are two documents.
@@ -292,15 +294,15 @@ fn text_name(name: &str) -> Result<String> {
 }
 
 pub(crate) fn form_error(error: &MultipartError, app: &App) -> ServerError {
-    if error.status() == StatusCode::PAYLOAD_TOO_LARGE { too_large(app) } else { invalid_upload(error.body_text()) }
+    if error.status() == StatusCode::PAYLOAD_TOO_LARGE {
+        too_large(app)
+    } else {
+        ServerError::refused(error.body_text())
+    }
 }
 
 pub(crate) fn too_large(app: &App) -> ServerError {
     ServerError::TooLarge { limit_bytes: app.config.max_upload_bytes }
-}
-
-fn invalid_upload(message: impl Into<String>) -> ServerError {
-    ServerError::Invalid { message: message.into(), param: None }
 }
 
 #[cfg(test)]

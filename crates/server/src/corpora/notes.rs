@@ -118,7 +118,7 @@ async fn create(
         let known = kept::all::<Note>(corpus)?.len();
         if known >= MAX_NOTES {
             let message = format!("the corpus has {known} notes; at most {MAX_NOTES} are kept: delete some");
-            return Err(ServerError::Invalid { message, param: None });
+            return Err(ServerError::refused(message));
         }
         let saved = from.map(|Origin { thread, turn, answer }| saved(corpus, &thread, turn, answer)).transpose()?;
         let first = saved.as_ref().map_or_else(|| text.lines().next().unwrap_or_default(), |saved| &saved.question);

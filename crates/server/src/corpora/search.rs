@@ -16,6 +16,7 @@ use crate::admitted::AdmittedJson;
 use crate::app::{App, priority, random};
 use crate::blocking::run_on_thread;
 use crate::error::{Result, ServerError};
+use crate::limits::{MAX_PAGES, count};
 use crate::tenant::{CurrentTenant, Tenant};
 
 /// A search request.
@@ -30,7 +31,6 @@ pub(crate) struct SearchRequest {
 }
 
 const DEFAULT_PAGES: usize = 10;
-const MAX_PAGES: usize = 1000;
 
 /// Maximum characters of a query or question: all of it is embedded, and a megabyte would keep the embedder for minutes.
 const MAX_CHARS: usize = 65_536;
@@ -74,10 +74,7 @@ pub(crate) async fn search_pages(
         .unwrap_or("fused")
         .parse()
         .map_err(|reason: String| ServerError::invalid(reason, "tool"))?;
-    let k = request.k.unwrap_or(DEFAULT_PAGES);
-    if !(1..=MAX_PAGES).contains(&k) {
-        return Err(ServerError::invalid(format!("`k` must be 1 to {MAX_PAGES}"), "k"));
-    }
+    let k = count(request.k.unwrap_or(DEFAULT_PAGES), MAX_PAGES, "k")?;
     check_length("query", &request.query)?;
     let query: Arc<str> = request.query.into();
     // The work runs on a thread, which does not know this task.

@@ -101,7 +101,7 @@ async fn create(
         let known = kept::map_all(corpus, |_: Thread| ())?.len();
         if known >= MAX_THREADS {
             let message = format!("the corpus has {known} threads; at most {MAX_THREADS} are kept: delete some");
-            return Err(ServerError::Invalid { message, param: None });
+            return Err(ServerError::refused(message));
         }
         kept::write(corpus, &thread)?;
         Ok(thread)

@@ -60,6 +60,7 @@ fn job() -> Value {
         "added": list(json!({ "type": "object" })), "added_in_part": list(json!({ "type": "object" })),
         "unread": list(json!({ "type": "object" })),
         "error": { "type": ["string", "null"] },
+        "hint": { "type": ["string", "null"], "description": "The supported types, if a file has another" },
     }))
 }
 

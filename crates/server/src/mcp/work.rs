@@ -257,8 +257,8 @@ async fn read_source(tenant: &Arc<Tenant>, arguments: Value) -> Result<Value> {
 }
 
 fn read<T: DeserializeOwned>(arguments: Value) -> Result<T> {
-    serde_json::from_value(arguments).map_err(|error| ServerError::Invalid {
-        message: format!("the arguments cannot be used: {}", in_words_of_json(&error.to_string())),
-        param: None,
+    serde_json::from_value(arguments).map_err(|error| {
+        let why = in_words_of_json(&error.to_string());
+        ServerError::refused(format!("the arguments cannot be used: {why}"))
     })
 }

@@ -64,7 +64,7 @@ pub(super) async fn upload(
     let mut file = run_blocking(move || Ok(begin(&folder)?)).await?;
     let (mut chunks, mut hasher) = (request.into_body().into_data_stream(), Sha256::new());
     while let Some(chunk) = with_read_timeout(chunks.next(), &app).await? {
-        let broken = |error| ServerError::Invalid { message: format!("the file broke off: {error}"), param: None };
+        let broken = |error| ServerError::refused(format!("the file broke off: {error}"));
         let chunk = chunk.map_err(broken)?;
         (file, hasher) = run_blocking(move || {
             hasher.update(&chunk);

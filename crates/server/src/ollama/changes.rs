@@ -200,7 +200,7 @@ async fn name_model(
 }
 
 fn refused((message, hint): Refused) -> ServerError {
-    ServerError::Shelf { message, hint }
+    ServerError::Invalid { message, param: None, hint }
 }
 
 /// Remove a name, or a fetched model from this disk. It is unloaded before.

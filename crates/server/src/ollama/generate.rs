@@ -19,7 +19,7 @@ use crate::app::App;
 use crate::error::{Result, ServerError};
 use crate::openai::params::refuse_if;
 use crate::openai::tools::{self, Tool};
-use crate::recall::{Address, find, warn_of_unused};
+use crate::recall::{Address, warn_of_unused};
 use crate::tenant::CurrentTenant;
 use crate::warnings::Warnings;
 
@@ -97,15 +97,13 @@ pub(super) async fn chat(
     AdmittedJson(request, permit): AdmittedJson<OllamaChat>,
 ) -> Result<Response> {
     let times = Times::start();
-    let corpus = find(&app, &tenant, &request.model).await?;
     let asked =
         Asked { name: &request.model, keep_alive: request.keep_alive.as_ref(), is_empty: request.messages.is_empty() };
-    let (app, name) = match &corpus {
-        Some(model) => (app, model.name()),
-        None => match asked.serving(&app, &tenant, &warnings).await? {
-            Asking::Model(app, name) => (app, name),
-            Asking::Unloaded(name) => return Ok(Dialect::Chat.loaded(&name, "unload", &times)),
-        },
+    let asking = asked.answering(&app, &tenant, &warnings).await?;
+    let (app, name, corpus) = match asking {
+        Asking::Corpus(model) => (app, model.name(), Some(model)),
+        Asking::Model(app, name) => (app, name, None),
+        Asking::Unloaded(name) => return Ok(Dialect::Chat.loaded(&name, "unload", &times)),
     };
     if request.messages.is_empty() {
         return Ok(Dialect::Chat.loaded(&name, "load", &times));
@@ -143,15 +141,13 @@ pub(super) async fn generate(
     AdmittedJson(request, permit): AdmittedJson<OllamaGenerate>,
 ) -> Result<Response> {
     let times = Times::start();
-    let corpus = find(&app, &tenant, &request.model).await?;
     let asked =
         Asked { name: &request.model, keep_alive: request.keep_alive.as_ref(), is_empty: request.prompt.is_empty() };
-    let (app, name) = match &corpus {
-        Some(model) => (app, model.name()),
-        None => match asked.serving(&app, &tenant, &warnings).await? {
-            Asking::Model(app, name) => (app, name),
-            Asking::Unloaded(name) => return Ok(Dialect::Generate.loaded(&name, "unload", &times)),
-        },
+    let asking = asked.answering(&app, &tenant, &warnings).await?;
+    let (app, name, corpus) = match asking {
+        Asking::Corpus(model) => (app, model.name(), Some(model)),
+        Asking::Model(app, name) => (app, name, None),
+        Asking::Unloaded(name) => return Ok(Dialect::Generate.loaded(&name, "unload", &times)),
     };
     refuse_images(request.images.as_deref(), &name)?;
     let suffix = request.suffix.filter(|suffix| !suffix.is_empty());

@@ -1,5 +1,6 @@
-//! `keep_alive` of chat and generate: which model a request uses, and how long it stays loaded.
+//! `keep_alive` of chat and generate: which corpus or model a request uses, and how long the model stays loaded.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -7,6 +8,7 @@ use serde_json::Value;
 use crate::app::App;
 use crate::error::Result;
 use crate::loading::KeepAlive;
+use crate::recall::{CorpusModel, find};
 use crate::tenant::Tenant;
 use crate::warnings::Warnings;
 
@@ -20,6 +22,8 @@ pub(super) struct Asked<'a> {
 
 /// What it is answered with.
 pub(super) enum Asking {
+    /// From a corpus.
+    Corpus(CorpusModel),
     /// By a loaded model, with its name.
     Model(App, String),
     /// The model has been unloaded, or is as soon as no request uses it.
@@ -27,11 +31,14 @@ pub(super) enum Asking {
 }
 
 impl Asked<'_> {
-    /// Loads or unloads the model.
+    /// Finds the corpus of this name, else loads or unloads the model.
     ///
     /// # Errors
-    /// If `keep_alive` is none, no model has this name, or it cannot be loaded.
-    pub async fn serving(&self, app: &App, tenant: &Tenant, warnings: &Warnings) -> Result<Asking> {
+    /// If `keep_alive` is none, no corpus or model has this name, or the model cannot be loaded.
+    pub async fn answering(&self, app: &App, tenant: &Arc<Tenant>, warnings: &Warnings) -> Result<Asking> {
+        if let Some(corpus) = find(app, tenant, self.name).await? {
+            return Ok(Asking::Corpus(corpus));
+        }
         let mut keep_alive = self.keep_alive.map(KeepAlive::of_request).transpose()?;
         if keep_alive.is_some() && !tenant.is_operator {
             warnings.add("`keep_alive` is the operator's to choose on a server with keys".to_owned());

@@ -7,9 +7,8 @@ use utoipa::ToSchema;
 
 use crate::app::{App, random};
 use crate::error::{Result, ServerError};
-use crate::openai::params::{
-    OneOrMany, OutputLength, RawParams, check_stops, check_top, in_range, output_limit, penalties,
-};
+use crate::limits::{MAX_TOP_LOGPROBS, SHARE, TEMPERATURE, check_stops, check_top, in_range};
+use crate::openai::params::{OneOrMany, OutputLength, RawParams, output_limit, penalties};
 use crate::pulling::merged;
 use crate::served::Served;
 use crate::warnings::Warnings;
@@ -72,12 +71,9 @@ impl Wishes {
 }
 
 /// Ollama's defaults.
-const TEMPERATURE: f32 = 0.8;
-const TOP_P: f32 = 0.9;
-const TOP_K: i64 = 40;
-
-/// Ollama's limit.
-const MAX_TOP_LOGPROBS: usize = 20;
+const USUAL_TEMPERATURE: f32 = 0.8;
+const USUAL_TOP_P: f32 = 0.9;
+const USUAL_TOP_K: i64 = 40;
 
 /// Maximum tokens of a thought, by level; `true` is medium. A thought gets at most half of what the prompt leaves.
 const THOUGHTS: [(&str, usize); 3] = [("low", 512), ("medium", 2048), ("high", 8192)];
@@ -194,10 +190,10 @@ impl Options {
             (self.repeat_penalty, "options.repeat_penalty"),
         )?;
         Ok(Sampling {
-            temperature: in_range(self.temperature, TEMPERATURE, 0.0..=2.0, "options.temperature")?,
-            top_p: in_range(self.top_p, TOP_P, 0.0..=1.0, "options.top_p")?,
-            top_k: usize::try_from(self.top_k.unwrap_or(TOP_K)).unwrap_or(0),
-            min_p: in_range(self.min_p, 0.0, 0.0..=1.0, "options.min_p")?,
+            temperature: in_range(self.temperature, USUAL_TEMPERATURE, TEMPERATURE, "options.temperature")?,
+            top_p: in_range(self.top_p, USUAL_TOP_P, SHARE, "options.top_p")?,
+            top_k: usize::try_from(self.top_k.unwrap_or(USUAL_TOP_K)).unwrap_or(0),
+            min_p: in_range(self.min_p, 0.0, SHARE, "options.min_p")?,
             seed: self.seed.map_or_else(random, |seed| Ok(seed.cast_unsigned()))?,
             ..penalties
         })

@@ -1,6 +1,7 @@
 //! POST /v1/chat/completions.
 
 mod corpus;
+mod format;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -14,14 +15,16 @@ use serde_json::{Map, Value, json};
 use tokio::sync::OnceCell;
 use utoipa::ToSchema;
 
+use self::format::ResponseFormat;
 use super::messages::{ChatMessage, continued, prompt};
-use super::params::{GenerationParams, OneOrMany, OutputLength, RawParams, check_top};
+use super::params::{GenerationParams, OneOrMany, OutputLength, RawParams};
 use super::thinking::{self, Effort};
 use super::tools::{self, Tool, ToolCall, ToolChoice};
 use super::{logprobs, usage, usage_of_all};
 use crate::admitted::AdmittedJson;
 use crate::app::{App, fresh_id, since_1970};
 use crate::error::{Result, ServerError};
+use crate::limits::{MAX_TOP_LOGPROBS, check_top};
 use crate::ollama::with_preset;
 use crate::recall::{Address, find};
 use crate::served::Served;
@@ -89,30 +92,6 @@ impl StreamOptions {
     }
 }
 
-/// The output format.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
-enum ResponseFormat {
-    Text,
-    /// `schema` is as of llama.cpp.
-    JsonObject {
-        schema: Option<Value>,
-    },
-    JsonSchema {
-        json_schema: JsonSchema,
-    },
-}
-
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-#[allow(dead_code, reason = "answers keep to the schema in any case")]
-struct JsonSchema {
-    name: String,
-    description: Option<String>,
-    schema: Value,
-    strict: Option<bool>,
-}
-
 /// A validated request.
 struct Chat {
     id: String,
@@ -141,9 +120,6 @@ struct Streamed {
     tool_calls: usize,
     logprobs: usize,
 }
-
-/// OpenAI's limit.
-const MAX_TOP_LOGPROBS: usize = 20;
 
 /// Continue a chat.
 #[utoipa::path(post, path = "/v1/chat/completions", tag = "OpenAI", request_body = ChatRequest,
@@ -194,13 +170,7 @@ impl Chat {
         if request.top_logprobs.is_some() && !logprobs {
             return Err(ServerError::invalid("`top_logprobs` needs `logprobs`", "top_logprobs"));
         }
-        let output_format = match request.response_format {
-            None | Some(ResponseFormat::Text) => OutputFormat::Text,
-            Some(ResponseFormat::JsonObject { schema }) => {
-                OutputFormat::Json(schema.unwrap_or_else(|| json!({ "type": "object" })))
-            }
-            Some(ResponseFormat::JsonSchema { json_schema }) => OutputFormat::Json(json_schema.schema),
-        };
+        let output_format = request.response_format.map_or(OutputFormat::Text, ResponseFormat::output_format);
         let parallel = request.parallel_tool_calls.unwrap_or(true);
         let (offered, tools) = tools::read(request.tools, request.tool_choice, parallel, warnings)?;
         let variables = request.chat_template_kwargs.unwrap_or_default();

@@ -13,11 +13,12 @@ use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
 use super::chat::{StreamOptions, closing_reason};
-use super::params::{GenerationParams, OneOrMany, RawParams, check_top};
+use super::params::{GenerationParams, OneOrMany, RawParams};
 use super::{logprobs, usage};
 use crate::admitted::AdmittedJson;
 use crate::app::{App, fresh_id, since_1970};
 use crate::error::{Result, ServerError};
+use crate::limits::{MAX_CHOICES, check_top};
 use crate::ollama::with_preset;
 use crate::served::Served;
 use crate::stream::{Framing, Sink, respond};
@@ -68,9 +69,8 @@ struct Completion {
     order: tokio::sync::Mutex<()>,
 }
 
-/// OpenAI's limits and default.
+/// OpenAI's limit and default.
 const MAX_LOGPROBS: usize = 5;
-const MAX_CHOICES: usize = 128;
 const DEFAULT_OUTPUT_TOKENS: usize = 16;
 
 /// Continue a text.

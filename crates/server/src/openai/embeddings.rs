@@ -44,7 +44,8 @@ pub(super) struct EmbeddingRequest {
     colbert: bool,
 }
 
-/// Texts. Token ids are refused: they belong to another model's tokenizer.
+/// Texts. Token ids are refused: clients such as LangChain send ids of OpenAI's tokenizer. vLLM takes these as ids of its model's
+/// tokenizer and so returns vectors of another text.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(untagged, expecting = "expected a string or an array of strings")]
 enum Input {
@@ -60,11 +61,14 @@ impl Input {
         match self {
             Input::Text(text) => Ok(vec![take(text)]),
             Input::Texts(texts) => Ok(take(texts)),
-            Input::Tokens(_) | Input::ManyTokens(_) => Err(ServerError::invalid(
-                "`input` takes texts, not token ids, which would be those of another model's tokenizer; with LangChain's OpenAIEmbeddings set \
-                 `check_embedding_ctx_length=False`",
-                "input",
-            )),
+            Input::Tokens(_) | Input::ManyTokens(_) => Err(ServerError::Invalid {
+                message: "`input` takes texts, not token ids: the tokenizer that made them is unknown".to_owned(),
+                param: Some("input".to_owned()),
+                hint: Some(
+                    "send texts; LangChain's OpenAIEmbeddings does so with `check_embedding_ctx_length=False`"
+                        .to_owned(),
+                ),
+            }),
         }
     }
 }

@@ -67,9 +67,8 @@ async fn upload(
     Extension(warnings): Extension<Warnings>,
     request: Request,
 ) -> Result<Json<Value>> {
-    let mut form = Multipart::from_request(request, &app)
-        .await
-        .map_err(|refused| ServerError::Invalid { message: refused.to_string(), param: None })?;
+    let mut form =
+        Multipart::from_request(request, &app).await.map_err(|refused| ServerError::refused(refused.to_string()))?;
     let _permit = app.uploads.acquire(tenant.id)?;
     let folder = tenant.uploads.create()?;
     let place = folder.path().join("content");

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use utoipa::IntoParams;
 
 use crate::error::{Result, ServerError};
+use crate::limits::count;
 
 /// A part of a list.
 #[derive(Debug, Default, Deserialize, IntoParams)]
@@ -31,10 +32,7 @@ pub(crate) struct Part {
 /// [`ServerError::Invalid`] with `limit` or `order`, or with `after` or `before` if there is no such entry, which may have been
 /// deleted: an empty part would hide the rest from the client.
 pub(crate) fn listed(mut entries: Vec<Value>, part: &Part, (default, most): (usize, usize)) -> Result<Value> {
-    let limit = part.limit.unwrap_or(default);
-    if !(1..=most).contains(&limit) {
-        return Err(ServerError::invalid(format!("`limit` must be 1 to {most}"), "limit"));
-    }
+    let limit = count(part.limit.unwrap_or(default), most, "limit")?;
     match part.order.as_deref() {
         None | Some("desc") => entries.reverse(),
         Some("asc") => {}

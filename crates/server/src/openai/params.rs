@@ -9,6 +9,7 @@ use utoipa::ToSchema;
 
 use crate::app::{App, random};
 use crate::error::{Result, ServerError};
+use crate::limits::{MAX_CHOICES, PENALTY, REPETITION_PENALTY, SHARE, TEMPERATURE, check_stops, count, in_range};
 
 /// The parameters as received; both endpoints fill them in.
 #[derive(Debug, Default)]
@@ -65,25 +66,17 @@ impl OneOrMany {
     }
 }
 
-/// Maximum stop strings: the engine looks for each of them in every piece of a reply. OpenAI allows 4, and clients such as
-/// Continue send other servers more.
-const MAX_STOPS: usize = 64;
-
-/// OpenAI's limits.
-const MAX_CHOICES: usize = 128;
-const PENALTY: RangeInclusive<f32> = -2.0..=2.0;
+/// OpenAI's limit.
 const BIAS: RangeInclusive<f32> = -100.0..=100.0;
-/// As in vLLM, where penalties are above 0; larger ones would have no further effect.
-const REPETITION_PENALTY: RangeInclusive<f32> = 0.01..=100.0;
 /// Maximum number of tokens that a request may bias.
 const MAX_BIASES: usize = 1024;
 
 impl RawParams {
     /// Validates every field; defaults are OpenAI's: temperature 1, a random seed.
     pub fn read(self) -> Result<GenerationParams> {
-        let temperature = in_range(self.temperature, 1.0, 0.0..=2.0, "temperature")?;
-        let top_p = in_range(self.top_p, 1.0, 0.0..=1.0, "top_p")?;
-        let min_p = in_range(self.min_p, 0.0, 0.0..=1.0, "min_p")?;
+        let temperature = in_range(self.temperature, 1.0, TEMPERATURE, "temperature")?;
+        let top_p = in_range(self.top_p, 1.0, SHARE, "top_p")?;
+        let min_p = in_range(self.min_p, 0.0, SHARE, "min_p")?;
         let penalties = penalties(
             (self.frequency_penalty, "frequency_penalty"),
             (self.presence_penalty, "presence_penalty"),
@@ -95,10 +88,7 @@ impl RawParams {
         if stop.iter().any(String::is_empty) {
             return Err(ServerError::invalid("strings of `stop` must not be empty", "stop"));
         }
-        let n = self.n.unwrap_or(1);
-        if !(1..=MAX_CHOICES).contains(&n) {
-            return Err(ServerError::invalid(format!("`n` must be 1 to {MAX_CHOICES}"), "n"));
-        }
+        let n = count(self.n.unwrap_or(1), MAX_CHOICES, "n")?;
         if self.max_tokens == Some(0) {
             let field = self.max_tokens_field.unwrap_or("max_tokens");
             return Err(ServerError::invalid(format!("`{field}` must be at least 1"), field));
@@ -193,32 +183,6 @@ fn biases(fields: serde_json::Map<String, serde_json::Value>) -> Result<BTreeMap
         Ok((id, number))
     };
     fields.into_iter().map(bias).collect()
-}
-
-/// A number within its range, or its default.
-pub(crate) fn in_range(value: Option<f32>, default: f32, range: RangeInclusive<f32>, param: &str) -> Result<f32> {
-    let value = value.unwrap_or(default);
-    if range.contains(&value) {
-        return Ok(value);
-    }
-    Err(ServerError::invalid(format!("`{param}` must be {} to {}", range.start(), range.end()), param))
-}
-
-/// Checks how many of the most likely tokens a request wants to see at each place.
-pub(crate) fn check_top(top: Option<usize>, most: usize, param: &str) -> Result<()> {
-    if top.is_none_or(|top| top <= most) {
-        return Ok(());
-    }
-    Err(ServerError::invalid(format!("`{param}` must be 0 to {most}"), param))
-}
-
-/// Checks the number of stop strings.
-pub(crate) fn check_stops(stops: usize, param: &str) -> Result<()> {
-    if stops <= MAX_STOPS {
-        return Ok(());
-    }
-    let message = format!("`{param}` has {stops} strings; at most {MAX_STOPS} are allowed");
-    Err(ServerError::invalid(message, param))
 }
 
 /// Refuses a field that is not supported.

@@ -112,13 +112,31 @@ async fn scores(
 fn score(query: &Embedding, text: &Embedding) -> f32 {
     match (&query.colbert, &text.colbert) {
         (Some(query), Some(text)) if !query.is_empty() && !text.is_empty() => {
-            let best = |token: &Vec<f32>| text.iter().map(|other| dot(token, other)).fold(f32::NEG_INFINITY, f32::max);
+            let best =
+                |token: &Vec<f32>| text.iter().map(|other| cosine(token, other)).fold(f32::NEG_INFINITY, f32::max);
             query.iter().map(best).sum::<f32>() / query.len() as f32
         }
-        _ => dot(&query.dense, &text.dense),
+        _ => cosine(&query.dense, &text.dense),
     }
 }
 
-fn dot(a: &[f32], b: &[f32]) -> f32 {
-    a.iter().zip(b).map(|(a, b)| a * b).sum()
+/// The cosine of two vectors of length 1, which rounding could carry beyond [-1, 1].
+fn cosine(a: &[f32], b: &[f32]) -> f32 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum::<f32>().clamp(-1.0, 1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cosine_is_at_most_one() {
+        // The length of this vector is above 1, as rounding leaves it.
+        let long = [1.000_001, 0.0];
+        assert_eq!((cosine(&long, &long), cosine(&long, &[-1.000_001, 0.0])), (1.0, -1.0));
+        assert_eq!(cosine(&[0.6, 0.8], &[1.0, 0.0]), 0.6);
+        let dense = Embedding { dense: long.to_vec(), sparse: None, colbert: None };
+        let colbert = Embedding { colbert: Some(vec![long.to_vec(); 2]), ..dense.clone() };
+        assert_eq!((score(&dense, &dense), score(&colbert, &colbert)), (1.0, 1.0));
+    }
 }

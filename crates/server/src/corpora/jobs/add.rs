@@ -6,7 +6,8 @@ use memory::Session;
 use sources::{Cause, Kind, Opened, ReadOptions, Source, is_mailbox_part};
 use store::{Change, Document, Writer};
 
-use super::job::{Added, AddedInPart, FailedFile, Job, Upload};
+use super::failed_file::{FailedFile, reason};
+use super::job::{Added, AddedInPart, Job, Upload};
 use crate::app::App;
 use crate::error::Result;
 
@@ -48,12 +49,12 @@ fn add_sources(
                 documents += 1;
             }
             Some(Err(cause)) if documents > 0 => {
-                let part = AddedInPart { name: upload.name.clone(), documents, reason: cause.to_string() };
+                let part = AddedInPart { name: upload.name.clone(), documents, reason: reason(&cause) };
                 job.change(|state| state.added_in_part.push(part));
                 return Ok(());
             }
             Some(Err(cause)) => {
-                report_unread(job, upload, cause.to_string());
+                report_unread(job, upload, reason(&cause));
                 return Ok(());
             }
             None => return remove_old_parts(upload, job, writer),
@@ -81,7 +82,7 @@ fn open(upload: &Upload, job: &Job, app: &App) -> std::result::Result<Opened, St
         max_file_bytes: app.config.max_upload_bytes as u64,
         ..ReadOptions::default()
     };
-    sources::open(&path, &options).map_err(|error| error.cause.to_string())
+    sources::open(&path, &options).map_err(|error| reason(&error.cause))
 }
 
 /// The name of a document of an upload: that of the upload, not the path of the stored file.

@@ -13,6 +13,7 @@ use store::{DocId, private};
 use tempfile::TempDir;
 use tokio::sync::watch;
 
+use super::failed_file::{FailedFile, hint};
 use crate::error::{Result, ServerError};
 use crate::fresh::since_1970;
 use crate::uploads::JOURNAL;
@@ -135,13 +136,6 @@ pub(crate) enum Progress {
     Failed(String),
 }
 
-/// A file that could not be read, with the reason.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(in crate::corpora) struct FailedFile {
-    pub name: String,
-    pub reason: String,
-}
-
 /// A job that has not started. It was never accepted: its files and its journal are deleted when it is dropped.
 pub(in crate::corpora) struct NewJob {
     pub(super) job: Job,
@@ -220,6 +214,7 @@ impl Job {
         if let (Some(shown), Ok(Value::Object(state))) = (shown.as_object_mut(), serde_json::to_value(state)) {
             shown.extend(state);
         }
+        shown["hint"] = json!(hint(&state.unread));
         shown
     }
 

@@ -3,6 +3,7 @@
 //! interrupted it. Deleting a finished job or its corpus deletes its files.
 
 mod add;
+mod failed_file;
 mod job;
 pub(crate) mod list;
 mod routes;
@@ -10,8 +11,10 @@ mod run;
 #[cfg(test)]
 mod scripted;
 
+pub(crate) use failed_file::UNSUPPORTED;
+pub(super) use failed_file::{FailedFile, hint};
 pub(crate) use job::{CancelOnDrop, Job, Progress};
-pub(super) use job::{FailedFile, NewJob, Upload};
+pub(super) use job::{NewJob, Upload};
 pub(super) use routes::routes;
 pub(crate) use run::resume_interrupted;
 pub(super) use run::{start, start_now};

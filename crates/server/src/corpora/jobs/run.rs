@@ -153,7 +153,7 @@ async fn run(app: &App, tenant: &Tenant, job: &Job) -> Result<Status> {
         return Ok(Status::Cancelled);
     }
     if !job.files.is_empty() && job.state.borrow().added.is_empty() {
-        return Err(ServerError::Invalid { message: "none of the files could be read".into(), param: None });
+        return Err(ServerError::refused("none of the files could be read"));
     }
     let report = |Progress { step, unit, done, of }| {
         job.change(|state| state.progress = Some(StepProgress { name: step, unit, done, of }));

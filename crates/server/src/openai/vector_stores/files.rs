@@ -18,6 +18,7 @@ use super::unknown;
 use crate::app::App;
 use crate::body::{Body, Params};
 use crate::corpora::attached::{self, Entry, NewFile, Progress, attach, detach, entries};
+use crate::corpora::jobs::UNSUPPORTED;
 use crate::error::{Result, ServerError};
 use crate::tenant::{CurrentTenant, Tenant};
 
@@ -65,7 +66,10 @@ pub(super) async fn chosen(tenant: &Arc<Tenant>, ids: Vec<(String, Value)>) -> R
 }
 
 pub(super) fn to_json(entry: &Entry, store: &str) -> Value {
-    let error_of = |reason: &str| Some(json!({ "code": "invalid_file", "message": reason }));
+    let error_of = |reason: &str| {
+        let code = if reason == UNSUPPORTED { "unsupported_file" } else { "invalid_file" };
+        Some(json!({ "code": code, "message": reason }))
+    };
     let (status, error) = match &entry.progress {
         Progress::Running => ("in_progress", None),
         Progress::Done => ("completed", None),

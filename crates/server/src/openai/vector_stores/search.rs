@@ -14,6 +14,7 @@ use crate::app::App;
 use crate::corpora::attached::files_by_document;
 use crate::corpora::{SearchRequest, search_pages};
 use crate::error::{Result, ServerError};
+use crate::limits::count;
 use crate::tenant::{CurrentTenant, Tenant};
 
 /// A search.
@@ -81,10 +82,7 @@ pub(super) async fn search(
 ) -> Result<Json<Value>> {
     refuse_if(request.filters.is_some(), "filters")?;
     refuse_if(request.rewrite_query == Some(true), "rewrite_query")?;
-    let k = request.max_num_results.unwrap_or(10);
-    if !(1..=MAX_RESULTS).contains(&k) {
-        return Err(ServerError::invalid(format!("`max_num_results` must be 1 to {MAX_RESULTS}"), "max_num_results"));
-    }
+    let k = count(request.max_num_results.unwrap_or(10), MAX_RESULTS, "max_num_results")?;
     let queries = match request.query {
         Query::One(query) => vec![query],
         Query::Some(queries) => queries,
