@@ -554,6 +554,22 @@ fn later_attempts_see_cues_and_what_was_put_together() {
 }
 
 #[test]
+fn probes_are_written_with_what_earlier_cycles_put_together() {
+    let options = Options { max_cycles: 3, ..settings(&[]).options() };
+    let run = Run::of(MANY, &settings(&[]).with_options(options), nothing_changed);
+    let accounts = run.asked.events.iter().filter_map(|event| match event {
+        Event::Call { step, output, .. } if step == "comorag.fuse" => Some(format!("{output}\n\n")),
+        _ => None,
+    });
+    let accounts: Vec<String> = accounts.collect();
+    let contexts: Vec<String> = run.of_step("comorag.probe").map(|call| input(call, "CONTEXT")).collect();
+    assert_eq!((contexts.len(), accounts.len()), (3, 3));
+    for (number, context) in contexts.iter().enumerate() {
+        assert!(context.starts_with(&(accounts[..number].concat() + "Key Finding: ")), "cycle {number}: {context}");
+    }
+}
+
+#[test]
 fn the_prompt_of_mem_fuse_names_its_length() {
     let run = Run::of(MANY, &settings(&[]), answers_at(2));
     let call = run.of_step("comorag.fuse").next().expect("cues are fused");

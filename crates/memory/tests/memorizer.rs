@@ -1,7 +1,11 @@
 //! The memorizer (equations 1 and 2): one call per page, given the abstracts before it; each reply is stored at once.
 
-use calls::{CallError, Scripted};
+use std::ops::Range;
+use std::sync::Mutex;
+
+use calls::{Agent, BoxFuture, Call, CallError, Caller, ModelInfo, Reply, Scripted, Tokens};
 use memory::{Event, MemoryError, Settings};
+use store::{Author, PassageId};
 
 use crate::scratch::{CONTEXT_TOKENS, Scratch, calls_of, document, input, script, sessions};
 
@@ -105,6 +109,68 @@ fn a_memo_longer_than_a_quarter_of_the_context_is_shown_in_its_latest_part() {
     let traced: Vec<_> = events.iter().filter_map(memo).collect();
     let want = [(4, 3), (5, 3), (6, 3), (7, 6)];
     assert_eq!(traced, want.map(|(entries, left_out)| ("gam.memorize".to_owned(), entries, left_out)));
+}
+
+#[test]
+fn abstracts_that_were_stored_before_are_in_the_memo_at_their_pages() {
+    let scratch = Scratch::new();
+    let sources = [document("a.txt", &["One.", "Two.", "Three.", "Four.", "Five."])];
+    let no_calls = Scripted::new(CONTEXT_TOKENS);
+    scratch.ingest(&sources, &no_calls, &Settings::new(&memory::rag::Rag)).expect("nothing is called");
+    let author = Author { model: "scripted".to_owned(), prompt: "0123".to_owned() };
+    for (page, text) in [(2, "Second."), (3, "Third."), (5, "Fifth.")] {
+        scratch.writer().put_notes(PassageId(page), &[("abstract", text)], &author).expect("the page is there");
+    }
+    let caller = memorizer(&["First.", "Fourth."]);
+    scratch.ingest(&[], &caller, &Settings::default()).expect("all is scripted");
+    let want = [("No memory currently.", "One."), ("Page 1: First.\nPage 2: Second.\nPage 3: Third.", "Four.")];
+    assert_eq!(pairs(&shown(&caller)), want);
+}
+
+/// A script that records the texts whose tokens are counted.
+struct Counting {
+    script: Scripted,
+    counted: Mutex<Vec<String>>,
+}
+
+impl Caller for Counting {
+    fn call(&self, call: Call) -> BoxFuture<'_, Result<Reply, CallError>> {
+        self.script.call(call)
+    }
+
+    fn tokens(&self) -> &dyn Tokens {
+        self
+    }
+
+    fn models(&self) -> &dyn ModelInfo {
+        self.script.models()
+    }
+}
+
+impl Tokens for Counting {
+    fn context_tokens(&self, agent: Agent) -> usize {
+        self.script.context_tokens(agent)
+    }
+
+    fn token_spans(&self, agent: Agent, text: &str) -> Vec<Range<usize>> {
+        self.counted.lock().expect("no test panics with the lock").push(text.to_owned());
+        self.script.token_spans(agent, text)
+    }
+
+    fn prompt_tokens(&self, call: &Call) -> usize {
+        self.script.prompt_tokens(call)
+    }
+}
+
+#[test]
+fn the_tokens_of_an_abstract_are_counted_once_however_many_pages_follow() {
+    let script = memorizer(&["First.", "Second.", "Third.", "Fourth."]);
+    let caller = Counting { script, counted: Mutex::default() };
+    let sources = [document("a.txt", &["One.", "Two.", "Three.", "Four."])];
+    Scratch::new().ingest(&sources, &caller, &Settings::default()).expect("all is scripted");
+    let counted = caller.counted.into_inner().expect("no test panics with the lock");
+    let lines: Vec<&String> = counted.iter().filter(|text| text.starts_with("Page ")).collect();
+    assert_eq!(lines, ["Page 1: First.", "Page 2: Second.", "Page 3: Third.", "Page 4: Fourth."]);
 }
 
 #[test]

@@ -3,11 +3,11 @@
 use std::sync::Mutex;
 
 use calls::{Call, Scripted};
-use memory::{Event, Settings, gam};
+use memory::{Event, Profile, Settings, gam};
 use serde_json::{Value, json};
 
 use crate::rules::{Embeds, Rules};
-use crate::scratch::{Asked, Scratch, calls_of, document, fallbacks, input, schema, script};
+use crate::scratch::{Asked, Scratch, calls_of, document, fallbacks, input, schema, script, sessions};
 
 const QUESTION: &str = "Who married Ada Brook?";
 
@@ -86,6 +86,48 @@ fn a_plan_that_is_no_use_is_replaced_by_a_search_for_the_request() {
     check(&plan(&["keyword", "vector"], &["None"], &["N/A"], &[]), "searches nothing");
     check(&plan(&["page_index"], &[], &[], &[3, 99]), "there is no page 99");
     check(&plan(&["keyword"], &["Ada"], &[], &[-1]), "there is no page -1");
+}
+
+#[test]
+fn a_plan_that_finds_no_page_is_replaced_by_a_search_for_the_request() {
+    let (caller, asked) = ask(&[&plan(&["keyword"], &["zebra"], &[], &[])]);
+    asked.answer.as_ref().expect("the script is whole");
+    let searches = searches(&asked.events);
+    let used: Vec<(&str, &[&str], usize)> =
+        searches.iter().map(|(tool, queries, pages)| (*tool, &queries[..], pages.len())).collect();
+    // Two pages have a word of the question, and every page has a vector.
+    let want: [(&str, &[&str], usize); 3] =
+        [("keyword", &["zebra"], 0), ("keyword", &[QUESTION], 2), ("vector", &[QUESTION], 4)];
+    assert_eq!(used, want);
+    assert_eq!(calls_of("gam.plan", &caller).len(), 1);
+    assert_eq!(calls_of("gam.integrate", &caller).len(), 1);
+}
+
+#[test]
+fn the_planner_sees_where_and_when_a_page_was_written() {
+    let shown = |scratch: &Scratch, profile| {
+        let caller = one_round(&[&plan(&["keyword"], &["Pell"], &[], &[])]);
+        let settings = Settings { profile, ..Settings::default() };
+        scratch.ask(QUESTION, &caller, &settings).answer.expect("the script is whole");
+        input(&calls_of("gam.plan", &caller)[0], "MEMORY")
+    };
+    let scratch = Scratch::new();
+    let said = [("Ann", "I moved to Pell.")];
+    let talk = sessions("chats/talk.json", &[("one", "8 May, 2023", &said), ("two", "9 June, 2023", &said)]);
+    let memorizer = script(&[("gam.memorize", "Ann moved."), ("gam.memorize", "Ann said it again on 9 June, 2023.")]);
+    scratch.ingest(&[talk], &memorizer, &Settings::default()).expect("the script is whole");
+    // Turns have ids too.
+    let want = "Page 1 (8 May, 2023): Ann moved.\nPage 2: Ann said it again on 9 June, 2023.";
+    assert_eq!(shown(&scratch, None), want);
+    let memorizer = script(&[("gam.memorize", "A wall fell.")]);
+    let wall = document("notes/wall.txt", &["The wall of Pell fell."]);
+    scratch.ingest(&[wall], &memorizer, &Settings::default()).expect("the script is whole");
+    let want = "Page 1 (chats/talk.json, 8 May, 2023): Ann moved.\n\
+        Page 2 (chats/talk.json): Ann said it again on 9 June, 2023.\n\
+        Page 5 (notes/wall.txt): A wall fell.";
+    assert_eq!(shown(&scratch, None), want);
+    let want = "Page 1: Ann moved.\nPage 2: Ann said it again on 9 June, 2023.\nPage 5: A wall fell.";
+    assert_eq!(shown(&scratch, Some(Profile::Small)), want);
 }
 
 #[test]

@@ -58,7 +58,8 @@ fn plans(layout: Layout) -> (usize, usize) {
     let scratch = Scratch::lighthouse();
     let ask = |question: &str| {
         let plan = r#"{"info_needs":["who"],"tools":["keyword"],"keyword_collection":["zebra"],"vector_queries":[],"page_index":[]}"#;
-        let caller = script(&[("gam.plan", plan), ("answer", "Nobody.")]);
+        let notes = r#"{"content":"","sources":[]}"#;
+        let caller = script(&[("gam.plan", plan), ("gam.integrate", notes), ("answer", "Nobody.")]);
         let asked = scratch.ask(
             question,
             &caller,

@@ -111,8 +111,8 @@ fn without_sampling_a_round_that_changed_nothing_is_the_last() {
 
 #[test]
 fn notes_that_are_empty_are_not_judged() {
-    let want = ["plan", "follow_up", "plan", "follow_up", "plan", "answer"];
-    check(3, &[NO_HITS, FOLLOW_UP, ANSWER], &want);
+    let want = ["plan", "integrate", "follow_up", "plan", "integrate", "follow_up", "plan", "integrate", "answer"];
+    check(3, &[NO_HITS, NO_NOTES, FOLLOW_UP, ANSWER], &want);
     let want = ["plan", "integrate", "follow_up", "plan", "integrate", "answer"];
     check(2, &[PLAN, NO_NOTES, FOLLOW_UP, ANSWER], &want);
     check(2, &[PLAN, ("gam.integrate", r#"{"content":" \n ","sources":[3]}"#), FOLLOW_UP, ANSWER], &want);
@@ -132,9 +132,11 @@ fn a_page_that_is_in_the_notes_is_not_read_again_when_a_search_finds_it() {
 
 #[test]
 fn a_page_that_told_nothing_is_read_again_for_another_request_if_the_notes_are_new() {
+    // Pages 1, 3 and 4, of which the notes rest on the first.
+    let plan = r#"{"info_needs":["year"],"tools":["keyword"],"keyword_collection":["married","lamp"],"vector_queries":[],"page_index":[]}"#;
     let pages_of_integrations = |follow_ups: &[(&'static str, &str)], max_iterations| {
-        let notes = ("gam.integrate", r#"{"content":"Tom Reed built boats.","sources":[]}"#);
-        let caller = script(&[&[SEARCH, notes, NOT_ENOUGH, ANSWER][..], follow_ups].concat());
+        let notes = ("gam.integrate", r#"{"content":"Ada lit the lamp.","sources":[1]}"#);
+        let caller = script(&[&[("gam.plan", plan), notes, NOT_ENOUGH, ANSWER][..], follow_ups].concat());
         let settings = Settings::default().with_options(gam::Options { max_iterations, ..gam::Options::default() });
         Scratch::lighthouse().ask(QUESTION, &caller, &settings).answer.expect("the script is whole");
         let calls = calls_of("gam.integrate", &caller);
@@ -144,6 +146,46 @@ fn a_page_that_told_nothing_is_read_again_for_another_request_if_the_notes_are_n
     assert_eq!(pages_of_integrations(&[NO_FOLLOW_UP], 2), [true], "the same request");
     let other = ("gam.follow_up", r#"{"new_requests":["Who built boats?"]}"#);
     assert_eq!(pages_of_integrations(&[FOLLOW_UP, other], 3), [true, true], "another request, and the same notes");
+}
+
+#[test]
+fn a_page_is_not_read_again_for_notes_that_name_no_page() {
+    let notes = ("gam.integrate", r#"{"content":"Ada Brook married in 1911.","sources":[]}"#);
+    let want = ["plan", "integrate", "info_check", "follow_up", "plan", "answer"];
+    check(2, &[SEARCH, notes, NOT_ENOUGH, FOLLOW_UP, ANSWER], &want);
+}
+
+#[test]
+fn the_follow_up_sees_the_requests_that_were_tried() {
+    let other = ("gam.follow_up", r#"{"new_requests":["Whose boats?","In which year was the wedding?"]}"#);
+    let caller = script(&[SEARCH, NOTES, NOT_ENOUGH, FOLLOW_UP, other, ANSWER]);
+    let settings = Settings::default().with_options(gam::Options { max_iterations: 4, ..gam::Options::default() });
+    Scratch::lighthouse().ask(QUESTION, &caller, &settings).answer.expect("the script is whole");
+    let calls = calls_of("gam.follow_up", &caller);
+    let [first, second, third] = &calls[..] else { panic!("{} follow-ups", calls.len()) };
+    let prompt: String = first.prompt.messages().into_iter().map(|message| message.content).collect();
+    assert!(!prompt.contains("TRIED_REQUESTS"), "{prompt}");
+    assert_eq!(input(second, "TRIED_REQUESTS"), "- In which year was the wedding?");
+    assert_eq!(input(third, "TRIED_REQUESTS"), "- In which year was the wedding?\n- Whose boats?");
+    assert_eq!(input(third, "RESULT"), "Ada Brook married in 1911.");
+}
+
+#[test]
+fn research_of_a_small_model_ends_when_no_other_page_can_be_read() {
+    let steps = |plan| {
+        let caller = script(&[plan, NOTES, NOT_ENOUGH, FOLLOW_UP, ANSWER]);
+        let settings = Settings { profile: Some(Profile::Small), ..Settings::default() };
+        Scratch::lighthouse().ask(QUESTION, &caller, &settings).answer.expect("the script is whole");
+        caller.steps().into_iter().filter(|step| step.starts_with("gam.")).collect::<Vec<_>>()
+    };
+    // The second round finds the page that the first one has read.
+    let first = ["gam.plan", "gam.integrate", "gam.info_check", "gam.follow_up"];
+    assert_eq!(steps(PLAN), [&first[..], &["gam.plan"]].concat());
+    let all = (
+        "gam.plan",
+        r#"{"info_needs":["year"],"tools":["page_index"],"keyword_collection":[],"vector_queries":[],"page_index":[1,2,3,4]}"#,
+    );
+    assert_eq!(steps(all), ["gam.plan", "gam.integrate"]);
 }
 
 #[test]
@@ -168,7 +210,7 @@ fn the_check_and_the_follow_up_are_one_round_with_the_same_inputs() {
     assert_eq!(caller.rounds(), 7);
     let caller = script(&[PLAN, NOTES, NOT_ENOUGH, FOLLOW_UP, ANSWER]);
     Scratch::lighthouse().ask(QUESTION, &caller, &settings).answer.expect("the script is whole");
-    let inputs = |step| calls_of(step, &caller)[0].prompt.segments()[..2].to_vec();
+    let inputs = |step| ["REQUEST", "RESULT"].map(|name| input(&calls_of(step, &caller)[0], name));
     // A follow-up that is not used is neither counted nor traced.
     let enough = Rules::new(CONTEXT_TOKENS, |call: &Call| {
         let replies = [PLAN, NOTES, ENOUGH, FOLLOW_UP, ANSWER];

@@ -251,11 +251,13 @@ pub fn calls_of(step: &str, caller: &Scripted) -> Vec<Call> {
 }
 
 /// The headings of inputs.
-const NAMES: [&str; 36] = [
+const NAMES: [&str; 38] = [
     "QUESTION",
     "REQUEST",
+    "TRIED_REQUESTS",
     "MEMORY",
     "RESULT",
+    "RESULT_SOURCES",
     "EVIDENCE_CONTEXT",
     "INPUT_MESSAGE",
     "QUERY",
@@ -297,9 +299,7 @@ pub fn input(call: &Call, name: &str) -> String {
     let heading = format!("{name}:\n");
     let start = turn.content.find(&heading).unwrap_or_else(|| panic!("no {name} in {}", turn.content)) + heading.len();
     let rest = &turn.content[start..];
-    let names = NAMES.iter().map(|name| format!("\n\n{name}:\n"));
-    // Where the inputs come first, the instructions follow them.
-    let next = names.chain(["\n\nYou are the ".to_owned()]).filter_map(|next| rest.find(&next)).min();
+    let next = NAMES.iter().filter_map(|name| rest.find(&format!("\n\n{name}:\n"))).min();
     rest[..next.or_else(|| rest.rfind("\n\n")).unwrap_or(rest.len())].trim().to_owned()
 }
 

@@ -4,7 +4,17 @@ use calls::{Call, OutputFormat, Role};
 use serde_json::Value;
 
 /// The headings of inputs.
-const NAMES: [&str; 7] = ["QUESTION", "REQUEST", "MEMORY", "RESULT", "EVIDENCE_CONTEXT", "INPUT_MESSAGE", "CONTEXT"];
+const NAMES: [&str; 9] = [
+    "QUESTION",
+    "REQUEST",
+    "TRIED_REQUESTS",
+    "MEMORY",
+    "RESULT",
+    "RESULT_SOURCES",
+    "EVIDENCE_CONTEXT",
+    "INPUT_MESSAGE",
+    "CONTEXT",
+];
 
 /// The text under a heading of the prompt, up to the next heading or to the last paragraph.
 pub fn input(call: &Call, name: &str) -> String {

@@ -77,19 +77,6 @@ pub(crate) fn phrase_of(words: usize) -> Value {
     schema::phrase(chars(words))
 }
 
-/// Builds a prompt of one of several agents that read the same inputs. In the shared-first layout the inputs come first
-/// and the instructions last, so that the agents share the KV cache of the inputs.
-pub(crate) fn build_inputs_first(layout: Layout, instructions: Instructions<'_>, inputs: Vec<Input>) -> Prompt {
-    let Instructions { task, rules, cue } = instructions;
-    match layout {
-        Layout::Paper => build(layout, instructions, inputs),
-        Layout::SharedFirst => {
-            let add = |prompt: Prompt, input: &Input| prompt.user(input.stability, input.render());
-            inputs.iter().fold(Prompt::new(), add).user(Stability::Static, format!("{task}\n\n{rules}\n\n{cue}"))
-        }
-    }
-}
-
 /// Builds a prompt from instructions and inputs. The shared-first layout sorts the inputs by stability and keeps the
 /// paper's order among equals.
 pub(crate) fn build(layout: Layout, instructions: Instructions<'_>, mut inputs: Vec<Input>) -> Prompt {
@@ -125,17 +112,6 @@ mod tests {
     #[test]
     fn the_paper_puts_the_question_first_and_the_rules_last() {
         assert_eq!(messages(Layout::Paper), ["user|Plan.\n\nQUESTION:\nwho?\n\nMEMORY:\nPage 1: ...\n\nBe brief."]);
-    }
-
-    #[test]
-    fn agents_with_the_same_inputs_begin_with_them_in_the_shared_first_layout() {
-        let prompt = |layout, rules| {
-            let inputs = vec![Input::new("QUESTION", Stability::Volatile, "who?")];
-            let prompt = build_inputs_first(layout, Instructions { task: "Judge.", rules, cue: "Now." }, inputs);
-            prompt.messages().into_iter().map(|turn| turn.content).collect::<Vec<_>>()
-        };
-        assert_eq!(prompt(Layout::SharedFirst, "Be strict."), ["QUESTION:\nwho?\n\nJudge.\n\nBe strict.\n\nNow."]);
-        assert_eq!(prompt(Layout::Paper, "Be strict."), ["Judge.\n\nQUESTION:\nwho?\n\nBe strict."]);
     }
 
     #[test]

@@ -36,7 +36,7 @@ pub fn prepared(corpus: &Corpus, session: &Session<'_>) -> Result<Option<Prepare
     if pending == 0 {
         return Ok(None);
     }
-    let of = corpus.passages(Layer::Page)?.len().max(pending);
+    let of = corpus.count(Layer::Page)?.max(pending);
     Ok(Some(Prepared { ready: of - pending, of }))
 }
 
@@ -79,7 +79,7 @@ fn check(question: &str, corpus: &Corpus) -> Result<()> {
     if question.trim().is_empty() {
         return Err(MemoryError::EmptyQuestion);
     }
-    if corpus.passages(Layer::Page)?.is_empty() {
+    if corpus.count(Layer::Page)? == 0 {
         return Err(MemoryError::EmptyCorpus { corpus: corpus.name().to_string() });
     }
     Ok(())

@@ -41,7 +41,7 @@ pub async fn search(
     let indexed = if decorated { Indexed::HeaderAndContent } else { Indexed::Content };
     let pending = if decorated { 0 } else { lacking(Indexed::Content)? };
     if pending > 0 && tool != SearchTool::Bm25 {
-        let pages = corpus.passages(Layer::Page)?.len();
+        let pages = corpus.count(Layer::Page)?;
         return Err(MemoryError::NoVectors { corpus: corpus.name().to_string(), pending, pages });
     }
     let library = Library::open(corpus, Layer::Page, indexed, session.embedder)?;

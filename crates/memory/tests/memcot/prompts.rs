@@ -206,12 +206,22 @@ fn every_agent_is_told_what_is_known_already() {
 }
 
 #[test]
-fn the_prompts_of_a_step_begin_with_the_same_inputs() {
-    let caller = scripted(&[zoom_in("[7]"), zoom_out("[6]"), judge("[7]", true, "Break", "[]"), respond("Rex")]);
+fn the_instructions_of_a_step_come_before_its_inputs_and_stay_the_same() {
+    let caller = scripted(&[
+        zoom_in("[7]"),
+        zoom_out("[]"),
+        judge("[7]", false, "Delete", r#"["beach"]"#),
+        judge("[7,9]", true, "Break", "[]"),
+        respond("Rex"),
+    ]);
     ask(&caller, Options::default()).answer.expect("the script is whole");
-    let inputs = |step| calls_of(step, &caller)[0].prompt.segments()[..3].to_vec();
-    assert_eq!(inputs("memcot.zoom_in"), inputs("memcot.zoom_out"));
-    assert_eq!(inputs("memcot.zoom_in"), inputs("memcot.judge"));
+    for step in ["memcot.zoom_in", "memcot.zoom_out", "memcot.judge"] {
+        let calls = calls_of(step, &caller);
+        let [first, second, ..] = &calls[..] else { panic!("two steps call {step}") };
+        let (first, second) = (first.prompt.messages(), second.prompt.messages());
+        assert_eq!((first[0].role, &first[0]), (calls::Role::System, &second[0]), "{step}");
+        assert!(first[0].content.starts_with("You are the ") && first[1] != second[1], "{step}");
+    }
 }
 
 #[test]

@@ -2,7 +2,8 @@
 
 use calls::{Call, CallError, Finish, Scripted};
 use memory::mindgraph::{self, Focus, Match, Options, Target};
-use memory::{Event, Layout, MemoryError, Missing, Settings};
+use memory::{Event, Layout, MemoryError, Missing, Profile, Settings};
+use sources::Source;
 
 use super::{EDITS, QUESTION, SENTENCES, blocks, builder, built, focused, graph, pell, settings, shown};
 use crate::rules::Rules;
@@ -182,6 +183,22 @@ fn questions_of_a_set_read_each_block_together() {
         assert_eq!(shown(&graph(&scratch, question)).0, [id]);
     }
     assert_eq!(scratch.missing(&settings), Missing::default());
+}
+
+#[test]
+fn a_block_names_its_document_where_there_are_several() {
+    let first_lines = |documents: &[Source], settings: &Settings| {
+        let caller = builder(&EDITS);
+        Scratch::new().ingest(documents, &caller, settings).expect("the script is whole");
+        let blocks = caller.seen().into_iter().map(|call| input(&call, "TEXT_BLOCK"));
+        blocks.map(|block| block.lines().next().unwrap_or_default().to_owned()).collect::<Vec<_>>()
+    };
+    let pages = [document("notes/ada.txt", &SENTENCES[..1]), document("notes/tom.txt", &SENTENCES[1..2])];
+    let want = ["(block 1/2, from notes/ada.txt)", "(block 2/2, from notes/tom.txt)"];
+    assert_eq!(first_lines(&pages, &settings()), want);
+    assert_eq!(first_lines(&pages[..1], &settings()), ["(block 1/1)"]);
+    let small = Settings { profile: Some(Profile::Small), ..settings() };
+    assert_eq!(first_lines(&pages, &small), ["(block 1/2)", "(block 2/2)"]);
 }
 
 #[test]

@@ -89,16 +89,35 @@ struct Probes {
     third: String,
 }
 
+/// What self-probe reads.
+#[derive(Clone, Copy)]
+pub(super) struct Failed<'a> {
+    /// The queries so far.
+    pub probes: &'a [String],
+    /// The units of the cycle before.
+    pub latest: &'a [Unit],
+    /// The fused accounts of the cycles before, the newest first.
+    pub fused: &'a [Piece],
+}
+
+impl Failed<'_> {
+    /// The cues, which have their places first, and the accounts, which a prompt shows before them.
+    fn pieces(self) -> Vec<Piece> {
+        let cues = self.latest.iter().enumerate().filter_map(|(id, unit)| unit.piece(id));
+        let accounts = self.fused.iter().map(|account| Piece { place: (-1, account.id), ..account.clone() });
+        cues.chain(accounts).collect()
+    }
+}
+
 /// Self-probe (equation 1): new queries, none equal to an earlier one; none if the reply is invalid.
 pub(super) async fn self_probe(
     question: &str,
-    history: &[String],
-    latest: &[Unit],
+    failed: Failed<'_>,
     cycle: usize,
     session: &Session<'_>,
 ) -> Result<Vec<String>> {
     let ask = |context: &str| {
-        let previous = history.iter().map(|probe| format!("- {probe}")).collect::<Vec<_>>().join("\n");
+        let previous = failed.probes.iter().map(|probe| format!("- {probe}")).collect::<Vec<_>>().join("\n");
         let inputs = vec![
             Input::new("ORIGINAL_QUERY", Stability::Volatile, question),
             Input::new("CONTEXT", Stability::Volatile, if context.is_empty() { "Nothing was found." } else { context }),
@@ -108,15 +127,15 @@ pub(super) async fn self_probe(
         Ask { draw, ..researcher("comorag.probe", PROBE, inputs, MAX_PROBE_TOKENS, session) }
     };
     let bare = ask("");
-    let cues: Vec<Piece> = latest.iter().enumerate().filter_map(|(id, unit)| unit.piece(id)).collect();
-    let context = pack("comorag.probe".to_owned(), Agent::Researcher, cues, room(&bare, session), session)?;
+    let room = room(&bare, session);
+    let context = pack("comorag.probe".to_owned(), Agent::Researcher, failed.pieces(), room, session)?;
     let schema = schema::object(["probe_1", "probe_2", "probe_3"].map(|name| (name, string_of(PROBE_WORDS))));
-    let check = |probes: &Probes| match new_probes(probes, history).is_empty() {
+    let check = |probes: &Probes| match new_probes(probes, failed.probes).is_empty() {
         true => Err("it has no probe that was not tried before".to_owned()),
         false => Ok(()),
     };
     let probes = session.json(ask(&context.text), schema, check).await?;
-    Ok(probes.map_or_else(Vec::new, |probes| new_probes(&probes, history)))
+    Ok(probes.map_or_else(Vec::new, |probes| new_probes(&probes, failed.probes)))
 }
 
 /// The probes that differ from all earlier ones and from one another in more than spelling; "None" is no probe.

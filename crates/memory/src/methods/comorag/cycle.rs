@@ -5,7 +5,7 @@ use futures_util::future::try_join_all;
 use futures_util::try_join;
 use store::Corpus;
 
-use super::agents::{encode, fuse, self_probe};
+use super::agents::{Failed, encode, fuse, self_probe};
 use super::answer::{Context, budgets, try_answer};
 use super::knowledge::Knowledge;
 use super::options::Options;
@@ -37,10 +37,11 @@ pub(super) async fn ask(question: &str, corpus: &Corpus, session: &Session<'_>) 
     }
     let asked = vectors_of([question.to_owned()].into_iter(), session).await?.pop().unwrap_or_default();
     let mut latest = encode_all(question, evidence, session).await?;
-    let mut fused = Vec::new();
+    let mut fused: Vec<Piece> = Vec::new();
     for cycle in 1..=session.settings.options::<Options>().max_cycles {
         pool.update(latest.clone(), session).await?;
-        let new = self_probe(question, &probes, &latest, cycle, session).await?;
+        let failed = Failed { probes: &probes, latest: &latest, fused: &fused };
+        let new = self_probe(question, failed, cycle, session).await?;
         // The first attempt was shown evidence; each later one is shown the latest cues.
         let is_unseen = cycle == 1 && latest.iter().any(|unit| !unit.cue.is_empty());
         let evidence = match (new.is_empty(), is_unseen) {

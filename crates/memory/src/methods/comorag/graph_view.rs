@@ -34,7 +34,7 @@ fn view(corpus: &Corpus) -> Result<GraphView> {
             edges.push(Edge { source, target, relation, sources: passages.sources(&fact.sources)? });
         }
     }
-    let chunks = corpus.passages(Layer::Chunk)?.len();
+    let chunks = corpus.count(Layer::Chunk)?;
     let read = chunks - corpus.pending(Layer::Chunk, TRIPLES_NOTE)?.len();
     Ok(GraphView::new(nodes, edges, read, chunks))
 }

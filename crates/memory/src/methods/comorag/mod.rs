@@ -44,7 +44,8 @@
 //!   own cycle alone. After the first attempt it is shown the new cues without their evidence, as in the released code;
 //!   equation 3 has memory units, of which both are part.
 //! * The vector of a memory unit is that of its probe and its cue, as in the released code; the paper compares the cue.
-//! * Self-probe sees the cues of the cycle before, as section 2.3 says; by line 22 of algorithm 1 it would see the pool.
+//! * Self-probe sees the cues of the cycle before, as section 2.3 says, and the fused cues of the cycles before it; by line 22 of
+//!   algorithm 1 it would see the pool.
 //! * Try-answer and mem-encode write the paper's sections as fields of JSON, so that a failure is `*` and no accident of
 //!   markup; probes may be fewer than three. An invalid reply is requested once more, and then counts as a failure,
 //!   as no cue, or as no probes; of an extraction that was cut twice all names or facts but the last are used. Mem-encode may

@@ -34,7 +34,7 @@ impl<'a> Veridical<'a> {
         Ok(Veridical {
             corpus,
             chunks: DenseIndex::open(corpus, Layer::Chunk, vector_name)?,
-            count: corpus.passages(Layer::Chunk)?.len(),
+            count: corpus.count(Layer::Chunk)?,
             web: Web::open(corpus, vector_name)?,
         })
     }

@@ -1,10 +1,9 @@
 //! Calls of the research agents.
 
-use calls::{Agent, Prompt};
+use calls::Agent;
 
-use crate::core::prompt::{Input, Instructions, think_first};
+use crate::core::prompt::{Input, Instructions, build, think_first};
 use crate::core::session::{Ask, Session};
-use crate::core::settings::Layout;
 
 /// Items of the lists of queries and requests.
 pub(super) const MAX_QUERIES: usize = 5;
@@ -19,7 +18,6 @@ pub(super) const MAX_OUTPUT_TOKENS: usize = 2048;
 pub(super) fn agent(
     agent: Agent,
     step: &'static str,
-    build: fn(Layout, Instructions<'_>, Vec<Input>) -> Prompt,
     instructions: Instructions,
     thought: &str,
     inputs: Vec<Input>,

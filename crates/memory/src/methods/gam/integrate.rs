@@ -12,7 +12,7 @@ use super::prompts::{INTEGRATE, INTEGRATE_THOUGHT};
 use super::search::Found;
 use crate::core::error::Result;
 use crate::core::evidence::{Evidence, Item, budget, pack};
-use crate::core::prompt::{Input, Instructions, build, string_of, words};
+use crate::core::prompt::{Input, Instructions, string_of, words};
 use crate::core::refusal::tells_nothing;
 use crate::core::session::{Ask, Session};
 
@@ -39,12 +39,16 @@ pub(super) async fn integrate(
     let rules = format!("{}\nThe notes may have {most_words} words.", INTEGRATE.rules);
     let instructions = Instructions { rules: &rules, ..INTEGRATE };
     let ask = |evidence: &str| {
-        let inputs = vec![
+        let mut inputs = vec![
             Input::new("QUESTION", Stability::Volatile, question),
             Input::new("EVIDENCE_CONTEXT", Stability::Volatile, evidence),
-            Input::new("RESULT", Stability::Volatile, result.notes()),
+            Input::new("RESULT", Stability::Volatile, result.content.as_str()),
         ];
-        let ask = agent(Agent::Researcher, step, build, instructions, INTEGRATE_THOUGHT, inputs, session);
+        if !result.sources.is_empty() {
+            let pages: Vec<String> = result.sources.iter().map(ToString::to_string).collect();
+            inputs.push(Input::new("RESULT_SOURCES", Stability::Volatile, pages.join(", ")));
+        }
+        let ask = agent(Agent::Researcher, step, instructions, INTEGRATE_THOUGHT, inputs, session);
         Ask { draw: round as u64 - 1, ..ask }
     };
     let bare = ask("");
@@ -55,13 +59,14 @@ pub(super) async fn integrate(
     if pages.is_empty() {
         return Ok(pages);
     }
-    let shown: BTreeSet<i64> = pages.iter().chain(&result.sources).map(|page| page.0).collect();
-    let most = shown.len();
+    let of_notes = result.sources.iter().filter(|page| !pages.contains(page));
+    let shown: Vec<PassageId> = pages.iter().chain(of_notes).copied().collect();
+    let ids: BTreeSet<i64> = shown.iter().map(|page| page.0).collect();
     let schema = schema::object([
         ("content", string_of(most_words)),
-        ("sources", schema::array_of(shown.iter().copied(), most)),
+        ("sources", schema::array_of(ids.iter().copied(), ids.len())),
     ]);
-    let check = |integration: &Integration| match integration.sources.iter().find(|page| !shown.contains(page)) {
+    let check = |integration: &Integration| match integration.sources.iter().find(|page| !ids.contains(page)) {
         Some(page) => Err(format!("page {page} was not shown")),
         None => Ok(()),
     };
@@ -74,9 +79,21 @@ pub(super) async fn integrate(
     let Some(Integration { content, sources }) = integration else { return Ok(Vec::new()) };
     let content = content.trim();
     if !tells_nothing(content) {
+        result.sources = rest_on(sources, shown, content == result.content, &result.sources);
         content.clone_into(&mut result.content);
-        let mut seen = BTreeSet::new();
-        result.sources = sources.into_iter().filter(|page| seen.insert(*page)).map(PassageId).collect();
     }
     Ok(if result.content.is_empty() { Vec::new() } else { pages })
+}
+
+/// The pages that new notes rest on, each once. Where they name none they may rest on any page that was shown; notes that stay
+/// the same keep theirs.
+fn rest_on(named: Vec<i64>, shown: Vec<PassageId>, is_same: bool, before: &[PassageId]) -> Vec<PassageId> {
+    match (named.is_empty(), is_same) {
+        (true, true) => before.to_vec(),
+        (true, false) => shown,
+        (false, _) => {
+            let mut seen = BTreeSet::new();
+            named.into_iter().filter(|page| seen.insert(*page)).map(PassageId).collect()
+        }
+    }
 }

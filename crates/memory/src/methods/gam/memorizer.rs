@@ -1,13 +1,16 @@
 //! The memorizer: an abstract of each page, in order (section 2.2.1, equations 1 and 2).
 
+use std::collections::BTreeMap;
+
 use calls::{Agent, Stability};
-use store::{Author, Corpus, Layer, PassageId, Writer};
+use store::{Author, Corpus, DocId, Document, Layer, Note, Passage, PassageId, Writer};
 
 use super::prompts::{MEMORIZE, NO_MEMORY};
 use crate::core::embed::ABSTRACT;
 use crate::core::error::Result;
-use crate::core::origin::dated;
+use crate::core::origin::{dated, in_brackets, shows_paths, unstated};
 use crate::core::preparation::Progress;
+use crate::core::profile::Profile;
 use crate::core::prompt::{Input, Instructions, build, words};
 use crate::core::session::{Ask, Session};
 use crate::core::trace::Event;
@@ -21,19 +24,26 @@ const MAX_OUTPUT_TOKENS: usize = 256;
 /// If a call or the store fails; abstracts stored before stay.
 pub async fn memorise(writer: &mut Writer, session: &Session<'_>, progress: &mut dyn FnMut(Progress)) -> Result<()> {
     let pending = writer.pending(Layer::Page, ABSTRACT)?;
+    if pending.is_empty() {
+        return Ok(());
+    }
     let author = author(session);
     let report = |done| Progress { step: "memorising", unit: "page", done, of: pending.len() };
+    // Abstracts that were stored before, and the memo of the pages before the present one.
+    let mut stored = memo(writer)?.into_iter().peekable();
+    let mut before = Parts::new(Agent::Memorizer, session);
     for (done, page) in pending.iter().enumerate() {
         progress(report(done));
+        while let Some(entry) = stored.next_if(|entry| entry.page < *page) {
+            before.push(entry);
+        }
         let text = dated(*page, writer)?;
-        let memo: Vec<Entry> = memo(writer)?.into_iter().filter(|entry| entry.page < *page).collect();
-        let context = latest(&memo, session)?;
+        let context = latest(&before, session)?;
         let abstract_ = one_line(&session.text(ask(&context, &text, session)).await?);
         writer.put_notes(*page, &[(ABSTRACT, &abstract_)], &author)?;
+        before.push(Entry::new(*page, &abstract_));
     }
-    if !pending.is_empty() {
-        progress(report(pending.len()));
-    }
+    progress(report(pending.len()));
     Ok(())
 }
 
@@ -66,11 +76,38 @@ pub(super) struct Entry {
     pub line: String,
 }
 
+impl Entry {
+    fn new(page: PassageId, abstract_: &str) -> Entry {
+        Entry { page, line: format!("Page {page}: {abstract_}") }
+    }
+}
+
 /// The memo: the abstracts of all pages in order.
-pub(super) fn memo(corpus: &Corpus) -> Result<Vec<Entry>> {
+fn memo(corpus: &Corpus) -> Result<Vec<Entry>> {
     let notes = corpus.notes_named(Layer::Page, ABSTRACT)?;
-    let entry = |note: store::Note| Entry { line: format!("Page {}: {}", note.passage, note.text), page: note.passage };
-    Ok(notes.into_iter().map(entry).collect())
+    Ok(notes.into_iter().map(|note| Entry::new(note.passage, &note.text)).collect())
+}
+
+/// The memo as the researcher reads it. In the paper profile a line also has the path of the document where there are
+/// several, and the time of the page unless the abstract states it.
+pub(super) fn located_memo(corpus: &Corpus, session: &Session<'_>) -> Result<Vec<Entry>> {
+    if session.profile(Agent::Researcher) == Profile::Small {
+        return memo(corpus);
+    }
+    let pages: BTreeMap<PassageId, Passage> =
+        corpus.passages(Layer::Page)?.into_iter().map(|page| (page.id, page)).collect();
+    let mut documents: BTreeMap<DocId, Document> = BTreeMap::new();
+    if shows_paths(Agent::Researcher, corpus, session)? {
+        documents.extend(corpus.documents()?.into_iter().map(|document| (document.id, document)));
+    }
+    let entry = |note: Note| {
+        let page = pages.get(&note.passage);
+        let document = page.and_then(|page| documents.get(&page.document));
+        let time = page.and_then(|page| unstated(page.meta.time.as_deref(), &note.text));
+        let origin = in_brackets(document, time).map_or_else(String::new, |origin| format!(" {origin}"));
+        Entry { line: format!("Page {}{origin}: {}", note.passage, note.text), page: note.passage }
+    };
+    Ok(corpus.notes_named(Layer::Page, ABSTRACT)?.into_iter().map(entry).collect())
 }
 
 /// A memo as text for a prompt.
@@ -81,33 +118,52 @@ pub(super) fn render(memo: &[Entry]) -> String {
     memo.iter().map(|entry| entry.line.as_str()).collect::<Vec<_>>().join("\n")
 }
 
-/// Splits a memo into parts of at most a quarter of the agent's context, the oldest first. A growing memo only appends to
-/// its last part, so prompts keep their cached prefix.
-pub(super) fn parts(memo: &[Entry], agent: Agent, session: &Session<'_>) -> Vec<Vec<Entry>> {
-    let budget_tokens = session.context(agent) / 4;
-    let mut parts: Vec<Vec<Entry>> = Vec::new();
-    let mut used_tokens = 0;
-    for entry in memo {
-        let tokens = session.caller.tokens().count_tokens(agent, &entry.line) + 1;
-        match parts.last_mut() {
-            Some(part) if used_tokens + tokens <= budget_tokens => part.push(entry.clone()),
+/// A memo in parts of at most a quarter of the agent's context, the oldest first. A growing memo only appends to its last
+/// part, so prompts keep their cached prefix.
+struct Parts<'a> {
+    agent: Agent,
+    session: &'a Session<'a>,
+    all: Vec<Vec<Entry>>,
+    /// Tokens of the last part.
+    used_tokens: usize,
+}
+
+impl<'a> Parts<'a> {
+    fn new(agent: Agent, session: &'a Session<'a>) -> Self {
+        Self { agent, session, all: Vec::new(), used_tokens: 0 }
+    }
+
+    /// Appends an entry, whose tokens are counted once.
+    fn push(&mut self, entry: Entry) {
+        let tokens = self.session.caller.tokens().count_tokens(self.agent, &entry.line) + 1;
+        let budget_tokens = self.session.context(self.agent) / 4;
+        match self.all.last_mut() {
+            Some(part) if self.used_tokens + tokens <= budget_tokens => part.push(entry),
             _ => {
-                parts.push(vec![entry.clone()]);
-                used_tokens = 0;
+                self.all.push(vec![entry]);
+                self.used_tokens = 0;
             }
         }
-        used_tokens += tokens;
+        self.used_tokens += tokens;
     }
-    parts
+}
+
+/// Splits a memo into parts, as [`Parts`] does.
+pub(super) fn parts(memo: &[Entry], agent: Agent, session: &Session<'_>) -> Vec<Vec<Entry>> {
+    let mut parts = Parts::new(agent, session);
+    for entry in memo {
+        parts.push(entry.clone());
+    }
+    parts.all
 }
 
 /// The latest part of a memo, which is all that fits the memorizer's prompt.
-fn latest(memo: &[Entry], session: &Session<'_>) -> Result<String> {
-    let mut parts = parts(memo, Agent::Memorizer, session);
-    let last = parts.pop().unwrap_or_default();
-    if !parts.is_empty() {
-        let left_out = memo.len() - last.len();
-        session.trace.record(Event::Memo { step: "gam.memorize".into(), entries: memo.len(), left_out })?;
+fn latest(memo: &Parts<'_>, session: &Session<'_>) -> Result<String> {
+    let Some((last, earlier)) = memo.all.split_last() else { return Ok(render(&[])) };
+    if !earlier.is_empty() {
+        let left_out: usize = earlier.iter().map(Vec::len).sum();
+        let entries = left_out + last.len();
+        session.trace.record(Event::Memo { step: "gam.memorize".into(), entries, left_out })?;
     }
-    Ok(render(&last))
+    Ok(render(last))
 }

@@ -14,10 +14,13 @@
 //! * New requests replace the question in the plan alone, as in the released code: integration, information check and follow-up
 //!   keep it, as the printed prompts say. In equation 5 the new request is that of all.
 //! * Each tool returns k pages, as in the released code; the paper's "maximum number of retrieved pages" may be that of all tools.
-//! * The integration agent sees which pages its notes come from, so that they stay among the sources.
+//! * In the paper profile the planner sees the time of every page, and its document where there are several: questions name both.
+//! * The integration agent sees which pages its notes come from, so that they stay among the sources. Notes that name no page rest
+//!   on all pages that were shown.
 //! * The information check and the follow-up are requested in one round, and the follow-up is cancelled if the notes are
-//!   enough; in the layout that puts shared text first they share the KV cache of their inputs. There is no follow-up
-//!   after the last round: its requests would not be used.
+//!   enough. There is no follow-up after the last round: its requests would not be used.
+//! * The follow-up sees the requests that were searched for before; in equation 5 it would write them again while the notes stay
+//!   the same.
 //! * A page on which the notes rest, or that was integrated for the same request or with the same notes, is read again
 //!   only if the plan names it by number; the released code reads every page again in every round in which a search finds
 //!   it.
@@ -32,18 +35,20 @@
 //!   BM25 scores together with sums of cosines and puts named pages last.
 //! * The paper does not cover a memo longer than a quarter of the context: the memorizer sees its latest part, the
 //!   researcher plans over each part and the plans are merged, the first items of every part first.
-//! * Pages are packed by rank within a token budget and the trace lists those left out; the paper relies on a context of
-//!   128K tokens.
-//! * A plan without a search is requested again, then replaced by a search for the request itself. Empty notes are not
-//!   checked; if they stay empty, the responder gets the pages that were read.
+//! * Pages are packed by rank within a token budget and the trace lists those left out; the next round reads them after the pages
+//!   that it finds. The paper relies on a context of 128K tokens.
+//! * A plan without a search is requested again, then replaced by a search for the request itself; so is one whose searches find
+//!   no page. Empty notes are not checked; if they stay empty, the responder gets the pages that were read.
+//! * Where a small model's answer is chosen from the pages that were read, research ends when a round finds no other page, or when
+//!   all have been read: further notes would not change the answer.
 //! * A reply ends when it repeats itself without end ([`calls::loops`]) and is requested once more.
 //! * Strings and lists in plans have maximum lengths, which the prompt states, and ids can only be those that were shown; the output format is
 //!   enforced JSON. Research agents think before it in at most 1,024 tokens, a sixteenth of the context, and not at all in
 //!   the small profile: models below 3B fill a thought with copies of the prompt. The released code has 2,048 tokens
 //!   for thought and JSON together.
 //! * Prompts state the lengths of abstracts and notes in words; the paper's do not.
-//! * The reinforcement learning of equations 6 and 7 is missing: agents follow their prompts as they are. There are no
-//!   switches for the ablations of table 3 (single tools, single modules).
+//! * Agents follow their prompts as they are; `memlocal-train reinforce --rollouts` is the reinforcement learning of equations 6 and 7. There are
+//!   no switches for the ablations of table 3 (single tools, single modules).
 //! * "With extraction" selects the sentences that share most terms with question and notes, byte for byte; the paper does
 //!   not define its snippets.
 

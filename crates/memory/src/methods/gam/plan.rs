@@ -8,7 +8,7 @@ use super::call::{MAX_QUERIES, QUERY_WORDS, agent};
 use super::memorizer::{Entry, parts, render};
 use super::prompts::{PLAN, PLAN_THOUGHT};
 use crate::core::error::Result;
-use crate::core::prompt::{Input, build, phrase_of};
+use crate::core::prompt::{Input, phrase_of};
 use crate::core::refusal::is_nothing;
 use crate::core::session::{Ask, Session};
 
@@ -66,7 +66,7 @@ async fn plan_part(request: &str, memo: &[Entry], round: usize, session: &Sessio
         None if !plan.searches() => Err("it searches nothing".into()),
         None => Ok(()),
     };
-    let ask = agent(Agent::Researcher, "gam.plan", build, PLAN, PLAN_THOUGHT, inputs, session);
+    let ask = agent(Agent::Researcher, "gam.plan", PLAN, PLAN_THOUGHT, inputs, session);
     let ask = Ask { draw: round as u64 - 1, ..ask };
     Ok(session.json(ask, schema, check).await?.unwrap_or_else(|| Plan::search_for(request)))
 }
@@ -87,8 +87,8 @@ impl Plan {
         self.tools.contains(&tool) && !nothing
     }
 
-    /// The plan where no valid plan was written: a search for the request itself.
-    fn search_for(request: &str) -> Plan {
+    /// The plan where no valid plan was written, or where its searches find no page: a search for the request itself.
+    pub fn search_for(request: &str) -> Plan {
         Plan {
             tools: vec![Tool::Keyword, Tool::Vector],
             keyword_collection: vec![request.to_owned()],

@@ -32,8 +32,8 @@ pub(super) const FOLLOW_UP_THOUGHT: &str =
 pub(super) const PLAN: Instructions = Instructions {
     task: "You are the planning agent. You plan which searches will find what is needed to answer a question. You do not answer it.",
     rules: "\
-MEMORY holds an abstract of every page. Work out with it what QUESTION asks for, split that into concrete needs, and \
-choose tools for each need:
+MEMORY holds an abstract of every page, after the number of the page and, where they are known, its document and time in round \
+brackets. Work out with it what QUESTION asks for, split that into concrete needs, and choose tools for each need:
 - \"keyword\" finds pages with exactly these words. Give short, telling keywords: names, things, places.
 - \"vector\" finds pages of similar meaning. Give short full sentences that name the people and things meant.
 - \"page_index\" reads pages whose numbers MEMORY shows to matter. Give at most 5 numbers, none that MEMORY does not show.
@@ -51,8 +51,9 @@ Answer with one JSON object:
 pub(super) const INTEGRATE: Instructions = Instructions {
     task: "You are the integration agent. You keep the working notes about a question up to date. You do not answer it.",
     rules: "\
-EVIDENCE_CONTEXT holds pages that were just found, each with its page number in round brackets. RESULT holds the notes so \
-far with the pages that they rest on; it may be empty. Write new notes about QUESTION:
+EVIDENCE_CONTEXT lists pages that were just found: the tool that found a page is in square brackets, and its page number \
+follows in round brackets. RESULT holds the notes so far and may be empty; RESULT_SOURCES, if given, are the page numbers \
+that they rest on. Write new notes about QUESTION:
 - keep what is right and to the point in RESULT;
 - add every fact of EVIDENCE_CONTEXT that helps to answer QUESTION: names, numbers, dates, actions, results;
 - where a page gives a time by a word such as \"yesterday\", write the date on which it was said beside it;
@@ -61,7 +62,7 @@ Use only facts that are written there. Draw no conclusions, give no advice and s
 must read as one text that can be understood without the pages.
 Answer with one JSON object:
 - \"content\": the notes, RESULT as it is if no page adds to it, or \"\" if there are none;
-- \"sources\": the numbers of the pages that the notes rest on.",
+- \"sources\": the page numbers of the pages that the notes rest on.",
     cue: "Write the new notes about QUESTION as JSON.",
 };
 
@@ -85,3 +86,7 @@ Answer with one JSON object:
 - \"new_requests\": the list of questions; empty if nothing is missing.",
     cue: "Write the questions that are still open as JSON.",
 };
+
+/// Follows the rules of the follow-up agent where requests were searched for before.
+pub(super) const TRIED: &str = "\nTRIED_REQUESTS were searched for already. Do not ask them again: ask for the same thing by \
+other names, or for something else that leads to it.";

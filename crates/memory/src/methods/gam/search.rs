@@ -20,10 +20,22 @@ pub(super) struct Found {
 /// The tool that reads pages by number.
 pub(super) const PAGE_INDEX: &str = "page_index";
 
+/// The pages that a plan for a request finds; if it finds none, those that a search for the request itself finds.
+pub(super) async fn search(
+    plan: &Plan,
+    request: &str,
+    k: usize,
+    library: &Library<'_>,
+    session: &Session<'_>,
+) -> Result<Vec<Found>> {
+    let found = run(plan, k, library, session).await?;
+    if found.is_empty() { run(&Plan::search_for(request), k, library, session).await } else { Ok(found) }
+}
+
 /// Runs the tools of a plan concurrently and orders the pages that they find, each once: first the pages that the plan
 /// names by number, which the planner chose from their abstracts, then those of the keyword and the vector tool
 /// interleaved by rank.
-pub(super) async fn search(plan: &Plan, k: usize, library: &Library<'_>, session: &Session<'_>) -> Result<Vec<Found>> {
+async fn run(plan: &Plan, k: usize, library: &Library<'_>, session: &Session<'_>) -> Result<Vec<Found>> {
     let keyword = async {
         match plan.uses(Tool::Keyword) {
             true => library.keyword(&plan.keyword_collection, k, session),

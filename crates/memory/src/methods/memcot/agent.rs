@@ -2,24 +2,11 @@
 
 use calls::Agent;
 
-use crate::core::prompt::{Input, Instructions, build, build_inputs_first};
+use crate::core::prompt::{Input, Instructions, build};
 use crate::core::session::{Ask, Session};
 
 /// Tokens of an agent's reply (released code: 1,024).
 const MAX_OUTPUT_TOKENS: usize = 1024;
-
-/// A call to one of the agents that begin with the same inputs: zoom-in, zoom-out and the judge of a step.
-pub(super) fn sibling(
-    agent: Agent,
-    step: &'static str,
-    instructions: Instructions,
-    inputs: Vec<Input>,
-    draw: u64,
-    session: &Session<'_>,
-) -> Ask {
-    let prompt = build_inputs_first(session.settings.layout, instructions, inputs);
-    Ask { prompt, ..agent_ask(agent, step, instructions, Vec::new(), draw, session) }
-}
 
 /// A call to an agent.
 pub(super) fn agent_ask(

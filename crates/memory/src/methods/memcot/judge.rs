@@ -4,7 +4,7 @@ use calls::{Agent, Stability, schema};
 use serde::Deserialize;
 use store::PassageId;
 
-use super::agent::sibling;
+use super::agent::agent_ask;
 use super::long_term::LongTerm;
 use super::perception::{Focus, Perceived, ids, only, reader, thinking, useful};
 use super::prompts::JUDGE;
@@ -61,7 +61,7 @@ pub(super) async fn judge(
         let shown = if shown.is_empty() { "Nothing." } else { shown };
         inputs.push(Input::new("NEW_INFORMATION", Stability::Volatile, shown));
         inputs.push(Input::new("FAILED_QUERIES", Stability::Volatile, failed.as_str()));
-        sibling(Agent::Judge, "memcot.judge", JUDGE, inputs, draw, session)
+        agent_ask(Agent::Judge, "memcot.judge", JUDGE, inputs, draw, session)
     };
     let new: Vec<usize> = perceived.places.iter().filter(|place| !focus.facts.contains(place)).copied().collect();
     let view = show(&new, Form::Timed, reader(&ask(""), session), memory, session)?;

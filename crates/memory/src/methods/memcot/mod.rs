@@ -40,9 +40,8 @@
 //! * In the small profile the responder chooses the answer from the turns of the memory.
 //! * The responder is called once, as free text; the released one for LoCoMo writes its reasoning first, as JSON. Its
 //!   answer is streamed when it is accepted, not while it is generated.
-//! * The prompts of zoom-in, zoom-out and the judge begin with the same inputs: the question, the queries and the memory. So
-//!   the judge reads the memory and the new turns as two lists, each in the order of time; in the paper it is one. In the
-//!   layout that puts shared text first their instructions come last.
+//! * Zoom-in, zoom-out and the judge read the memory in the same form, so the judge reads the memory and the new turns as two
+//!   lists, each in the order of time; in the paper it is one.
 //! * Prompts show turns by rank within a token budget and the trace lists those left out. The memory has at most a quarter
 //!   of the context; its oldest and its newest turns have their places first. Strings and lists in replies have maximum lengths, which the prompts state in words.
 //! * In the paper profile turns of several documents are shown with the folder and the name of their document, beside the time;

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use store::PassageId;
 
-use super::agent::sibling;
+use super::agent::agent_ask;
 use super::long_term::LongTerm;
 use super::options::Options;
 use super::prompts::{ZOOM_IN, ZOOM_OUT};
@@ -160,7 +160,7 @@ fn ask(
 ) -> Ask {
     let mut inputs = focus.inputs();
     inputs.push(Input::new(name, Stability::Volatile, shown));
-    sibling(Agent::Researcher, step, instructions, inputs, focus.step, session)
+    agent_ask(Agent::Researcher, step, instructions, inputs, focus.step, session)
 }
 
 /// The memory in the prompts of a step: at most a quarter of the smaller context of its two agents.

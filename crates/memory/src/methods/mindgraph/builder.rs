@@ -7,7 +7,7 @@ use calls::{Agent, Stability, schema};
 use futures_util::future::join_all;
 use serde::Deserialize;
 use serde_json::Value;
-use store::{Author, Corpus, DocId, Layer, Meta, NewPassage, Offsets, Passage, PassageId, Span, Writer};
+use store::{Author, Corpus, DocId, Document, Layer, Meta, NewPassage, Offsets, Passage, PassageId, Span, Writer};
 
 use super::focus::{Options, Target};
 use super::graph::Graph;
@@ -19,7 +19,7 @@ use super::view::view;
 use crate::core::embed::within;
 use crate::core::error::Result;
 use crate::core::method::Settings;
-use crate::core::origin::{time_at, unstated};
+use crate::core::origin::{shows_paths, time_at, unstated};
 use crate::core::paging::windows;
 use crate::core::preparation::Progress;
 use crate::core::prompt::{Input, Instructions, build as prompt, phrase_of, think_first};
@@ -173,8 +173,11 @@ async fn read(
     session: &Session<'_>,
 ) -> Result<()> {
     let text = writer.passage_text(block.id)?;
+    let with_path = shows_paths(Agent::Builder, writer, session)?;
+    let document = if with_path { Some(writer.document(block.document)?) } else { None };
+    let path = document.as_ref().map(Document::short_path);
     let time = unstated(block.meta.time.as_deref(), &text);
-    let reading = Reading { number, of, text: &text, time, several: builds.len() > 1 };
+    let reading = Reading { number, of, text: &text, path, time, several: builds.len() > 1 };
     let open: Vec<&Build> = builds.iter().filter(|build| build.pending.contains(&block.id)).collect();
     let proposals = join_all(open.iter().map(|build| propose(&reading, build, session))).await;
     let (quotable, offsets) = (Quotable::new(&text), Offsets::new(&text));
@@ -232,6 +235,8 @@ struct Reading<'a> {
     number: usize,
     of: usize,
     text: &'a str,
+    /// The folder and the name of its document, if paths are shown.
+    path: Option<&'a str>,
     /// When it begins, if it is a conversation and the text does not say so.
     time: Option<&'a str>,
     /// True if the call has several questions.
@@ -306,9 +311,10 @@ fn inputs(reading: &Reading<'_>, target: &Target, graph: &str) -> Vec<Input> {
     use Stability::{AppendOnly, Corpus, Volatile};
     let [question, state, block] =
         if reading.several { [AppendOnly, Volatile, Corpus] } else { [Corpus, AppendOnly, Volatile] };
-    let Reading { number, of, text, time, .. } = reading;
+    let Reading { number, of, text, path, time, .. } = reading;
+    let path = path.map_or_else(String::new, |path| format!(", from {path}"));
     let time = time.map_or_else(String::new, |time| format!(", of {time}"));
-    let text = format!("(block {number}/{of}{time})\n\"\"\"\n{}\n\"\"\"", text.trim_end());
+    let text = format!("(block {number}/{of}{path}{time})\n\"\"\"\n{}\n\"\"\"", text.trim_end());
     vec![
         Input::new("QUESTION", question, target.text()),
         Input::new("GRAPH_STATE", state, graph),

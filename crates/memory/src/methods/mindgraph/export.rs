@@ -45,7 +45,7 @@ pub fn export(graph: &Graph, format: Format, paths: &BTreeMap<DocId, String>) ->
 /// # Errors
 /// If the store cannot be read.
 fn view(corpus: &Corpus, target: &Target) -> Result<GraphView> {
-    Ok(drawn(&journal::graph(corpus, target)?, corpus.passages(Layer::Block)?.len()))
+    Ok(drawn(&journal::graph(corpus, target)?, corpus.count(Layer::Block)?))
 }
 
 fn drawn(graph: &Graph, blocks: usize) -> GraphView {

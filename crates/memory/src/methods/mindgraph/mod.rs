@@ -11,8 +11,9 @@
 //! * A block is 8,192 tokens as in the paper, and at most a quarter of the builder's context: 2,048 of 8,192. A proposal
 //!   has at most 4,096 tokens, and an eighth of the context, and an operation for every 80 of them: 51, or 12 in a context of
 //!   8,192.
-//! * A corpus of several documents has one graph; blocks come in the order of their documents. Blocks do not overlap, end
-//!   at white space, and stay as they were cut unless the model cannot read them.
+//! * A corpus of several documents has one graph; blocks come in the order of their documents, and in the paper profile each names
+//!   the folder and the name of its document. Blocks do not overlap, end at white space, and stay as they were cut unless the
+//!   model cannot read them.
 //! * Graphs and reports are made at temperature 0; the answer has the temperature of the settings.
 //! * A graph need not know its question ([`Focus::None`]), and the graphs of several questions can be built in one reading
 //!   ([`Focus::Set`]). In the layout that puts shared text first, one question's calls begin with the question and the

@@ -50,7 +50,7 @@ const NO_ANSWER: &str = "The graph does not say.";
 /// Answers a question from the graph that was built for it.
 pub(super) async fn ask(question: &str, access: Access<'_>, session: &Session<'_>) -> Result<Answer> {
     let target = session.settings.options::<Options>().target(question);
-    let blocks = access.passages(Layer::Block)?.len();
+    let blocks = access.count(Layer::Block)?;
     let pending = journal::pending(&access, &target)?.len();
     if pending > 0 || blocks == 0 {
         return Err(not_ready(&access, pending, blocks, &session.settings));

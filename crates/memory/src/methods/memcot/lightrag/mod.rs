@@ -61,7 +61,7 @@ pub(super) fn missing(corpus: &Corpus, session: &Session<'_>) -> Result<Missing>
 /// If the store cannot be read.
 fn view(corpus: &Corpus) -> Result<GraphView> {
     let (nodes, edges) = Graph::of(corpus)?.drawn(&mut Passages::of(corpus))?;
-    let turns = corpus.passages(Layer::Turn)?.len();
+    let turns = corpus.count(Layer::Turn)?;
     let read = turns - corpus.pending(Layer::Turn, extract::NOTES[0])?.len();
     Ok(GraphView::new(nodes, edges, read, turns))
 }
