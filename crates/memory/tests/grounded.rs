@@ -214,8 +214,8 @@ fn a_model_that_is_trained_to_read_writes_the_answer_and_the_source_is_quoted() 
     let passages = |at: usize| messages[at][1].content.matches("pell\n").count();
     assert_eq!(
         (0..seen.len()).map(passages).collect::<Vec<_>>(),
-        [1, 1, 1, 1, 3],
-        "each block alone, then the best three"
+        [1, 1, 1, 1, 3, 1, 1],
+        "each block alone, then the best three, then two sentences"
     );
     for (call, messages) in seen.iter().zip(&messages) {
         assert_eq!(call.adapter, AdapterChoice::Named(reading::ADAPTER.into()));
@@ -224,6 +224,11 @@ fn a_model_that_is_trained_to_read_writes_the_answer_and_the_source_is_quoted() 
     }
     let first = &messages[0][1].content;
     assert!(first.starts_with("CONTEXT\n[1] pell\nThe new lamp was bought"), "the block that matches best: {first}");
+    let sentence = &messages[5][1].content;
+    assert!(
+        sentence.starts_with("CONTEXT\n[1] pell\nThe new lamp was bought in Paris for 900 crowns.\n\n"),
+        "{sentence}"
+    );
 }
 
 #[test]
@@ -241,7 +246,7 @@ fn a_block_that_a_name_of_the_best_one_leads_to_is_read_together_with_it() {
     let scratch = about_the_lighthouse(&[text.as_str()]);
     scratch.ask("Who directed the film that featured Ann Lee?", &caller, &small()).answer.expect("a reply is enough");
     let calls = caller.seen();
-    assert_eq!(calls.len(), films.len() + 1, "each block alone, then three together");
+    assert_eq!(calls.len(), films.len() + 3, "each block alone, then three together, and two sentences");
     let joint = calls[films.len()].prompt.messages()[1].content.clone();
     assert!(joint.contains("Ann Lee is an actress") && joint.contains("Musa was made by Kim Park"), "{joint}");
 }
@@ -385,6 +390,22 @@ fn yes_or_no_without_support_is_shown_as_the_sentence_that_comes_closest() {
     let answer = ask("Is Paris old?", "yes", AnswerForm::Sentence);
     assert_eq!((answer.answer.as_str(), answer.probability), ("yes", None));
     assert_eq!(verdicts(&answer.statements), [("yes", Support::Unsupported)]);
+}
+
+#[test]
+fn a_row_of_a_table_is_read_with_the_names_of_its_columns() {
+    let scratch = Scratch::new();
+    let page = "| Host | RAM |\n|---|---|\n| alder | 16 GB |\n| birch | 64 GB |";
+    scratch.ingest(&[document("hosts.md", &[page])], &script(&[]), &paper()).expect("nothing is called");
+    let caller = reader("64 GB");
+    let settings = Settings { answer_form: AnswerForm::Sentence, ..small() };
+    let answer = scratch.ask("How much RAM does birch have?", &caller, &settings).answer.expect("a reply is enough");
+    assert_eq!((answer.answer.as_str(), answer.short.as_deref()), ("Host: birch | RAM: 64 GB", Some("64 GB")));
+    let quote = answer.statements[0].citation.as_ref().map(|citation| citation.quote.as_str());
+    assert_eq!(quote, Some("| birch | 64 GB |"), "as the source has it");
+    let calls = calls_of("answer.read", &caller);
+    let shown: Vec<String> = calls.iter().map(|call| call.prompt.messages()[1].content.clone()).collect();
+    assert!(shown[0].contains("Host: birch | RAM: 64 GB") && !shown[0].contains("alder"), "{shown:?}");
 }
 
 #[test]

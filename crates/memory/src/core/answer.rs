@@ -345,6 +345,7 @@ fn quoted(
     let is_supported = is_sure && answers.first().is_some_and(|best| best.places.first().is_none_or(states));
     let verdict = if is_supported { Support::Supported } else { Support::Quoted };
     let is_short = session.settings.answer_form == AnswerForm::Short;
+    let texts = quotable.texts();
     // An option of the question may be in no sentence.
     for (answer, place) in answers.iter().filter_map(|answer| Some((answer, *answer.places.first()?))) {
         let citation = quotable.citation(place);
@@ -354,7 +355,9 @@ fn quoted(
         if !text.is_empty() {
             text.push_str(if is_short { ", " } else { " " });
         }
-        let stated = one_line(if is_short { &answer.text } else { without_mark(&citation.quote) });
+        let unit = quotable.unit(place);
+        let row = grounding::shown(texts[place.text], &Place { text: place.text, start: unit.start, end: unit.end });
+        let stated = one_line(if is_short { &answer.text } else { without_mark(&row) });
         let chars = |text: &str| u32::try_from(text.chars().count()).unwrap_or(u32::MAX);
         let start = chars(&text);
         text.push_str(&stated);

@@ -177,11 +177,12 @@ const NUMBERED: [&str; 22] = [
     "Sep", "Sept", "Oct", "Nov", "Dec",
 ];
 
-/// A quote without the Markdown mark of a heading, an item or a quotation before its first word.
+/// A quote without the Markdown mark of a heading, an item or a quotation before its first word, or the one that ends bold text
+/// before it: the sentence behind `**Where is it?**` begins with `**` and a space or a line break.
 pub(crate) fn without_mark(quote: &str) -> &str {
-    let rest = quote.trim_start_matches(['#', '-', '*', '>']);
+    let rest = quote.strip_prefix("__").unwrap_or_else(|| quote.trim_start_matches(['#', '-', '*', '>']));
     // "-5" and "*this*" have no mark.
-    let is_mark = rest.len() < quote.len() && rest.starts_with(' ') && !rest.trim().is_empty();
+    let is_mark = rest.len() < quote.len() && rest.starts_with(char::is_whitespace) && !rest.trim().is_empty();
     if is_mark { rest.trim_start() } else { quote }
 }
 
@@ -310,8 +311,21 @@ mod tests {
             ("*this* one", "*this* one"),
             ("3.1 The rent", "3.1 The rent"),
             ("- ", "- "),
+            ("** In Graz.", "In Graz."),
+            ("__ In Graz.", "In Graz."),
+            ("__init__ is a method", "__init__ is a method"),
+            ("____ euros", "____ euros"),
         ] {
             assert_eq!(without_mark(quote), want);
+        }
+    }
+
+    #[test]
+    fn a_sentence_behind_a_question_in_bold_is_stated_without_the_mark_that_ends_it() {
+        for end in ["**\n", "** ", "**\r\n", "__\n"] {
+            let text = format!("{}Where is it?{end}It is in Graz.", end.trim_end());
+            let last = sentences(&text).pop().unwrap();
+            assert_eq!(without_mark(&text[last]), "It is in Graz.", "{text:?}");
         }
     }
 

@@ -339,7 +339,8 @@ fn has(list: &LazyLock<HashSet<String>>, word: &Word) -> bool {
     word.stem.as_ref().is_some_and(|stem| list.contains(stem))
 }
 
-fn stems(list: &str) -> HashSet<String> {
+/// The stems of the words of a list.
+pub(super) fn stems(list: &str) -> HashSet<String> {
     list.split_ascii_whitespace().filter_map(stem).collect()
 }
 

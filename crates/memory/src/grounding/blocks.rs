@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 
 use super::candidates::Place;
+use super::cells::{is_row, shown};
 use super::content_words;
 use super::question::Question;
 use super::typed::AnswerType;
@@ -38,13 +39,7 @@ pub fn blocks(question: &str, evidence: &[(&str, &str)]) -> Vec<Block> {
     let answer = AnswerType::parsed(&asked);
     // In a fixed order, so that sums of floats are the same in every run.
     let terms: BTreeSet<String> = asked.terms.into_iter().chain(asked.focus).collect();
-    let counted: Vec<Counted> = places
-        .iter()
-        .map(|place| {
-            let text = &evidence[place.text].1[place.start..place.end];
-            Counted { has_type: answer.is_some_and(|answer| answer.is_in(text)), ..Counted::read(*place, evidence) }
-        })
-        .collect();
+    let counted: Vec<Counted> = places.iter().map(|place| Counted::typed(*place, evidence, answer)).collect();
     let scores = bm25(&terms, &counted);
     let is_required = answer.is_some_and(AnswerType::is_required);
     let fits = counted.iter().map(|block| block.has_type || !is_required);
@@ -55,14 +50,15 @@ pub fn blocks(question: &str, evidence: &[(&str, &str)]) -> Vec<Block> {
     blocks.into_iter().map(|(block, _)| block).collect()
 }
 
-/// The paragraphs of a text, but each row of a table that names its columns alone: of several rows, which are alike in all but their values,
+/// The paragraphs of a text, but each row of a table with named columns alone: of several rows, which are alike in all but their values,
 /// a small model reads the value of another one.
 fn parts(text: &str) -> Vec<Range<usize>> {
     let mut parts: Vec<Range<usize>> = Vec::new();
     for paragraph in paragraphs(text) {
         let (mut start, mut begins) = (paragraph.start, true);
         for line in text[paragraph].split_inclusive('\n') {
-            let (end, is_alone) = (start + line.len(), names_columns(line));
+            let end = start + line.len();
+            let is_alone = is_row(text, start);
             match parts.last_mut() {
                 Some(last) if !begins && !is_alone => last.end = end,
                 _ => parts.push(start..end),
@@ -75,7 +71,7 @@ fn parts(text: &str) -> Vec<Range<usize>> {
 }
 
 /// Whether a line is a row of a table that has the names of its columns: "Shop: Rex | Paid by: Ann".
-fn names_columns(line: &str) -> bool {
+pub(super) fn names_columns(line: &str) -> bool {
     let names_column = |cell: &str| {
         let name = cell.split_once(": ").map_or_else(|| cell.trim_end().strip_suffix(':'), |(name, _)| Some(name));
         name.is_some_and(|name| !name.trim().is_empty())
@@ -115,14 +111,19 @@ pub(super) struct Counted {
 }
 
 impl Counted {
-    /// The content words of a block and of its heading; of no type.
+    /// The content words of a block as it is shown and of its heading; of no type.
     pub fn read(place: Place, evidence: &[(&str, &str)]) -> Counted {
+        Counted::typed(place, evidence, None)
+    }
+
+    /// The same with whether the block has something of the type of an answer.
+    fn typed(place: Place, evidence: &[(&str, &str)], answer: Option<AnswerType>) -> Counted {
         let (heading, whole) = evidence[place.text];
-        let mut counts = HashMap::new();
-        for stem in [heading, &whole[place.start..place.end]].into_iter().flat_map(content_words) {
+        let (mut counts, text) = (HashMap::new(), shown(whole, &place));
+        for stem in [heading, &*text].into_iter().flat_map(content_words) {
             *counts.entry(stem).or_default() += 1.0;
         }
-        Counted { counts, has_type: false }
+        Counted { counts, has_type: answer.is_some_and(|answer| answer.is_in(&text)) }
     }
 }
 
@@ -175,9 +176,13 @@ mod tests {
         assert_eq!(cut, ["Expenses of the year\nby day", rows[0], rows[1], "All were\npaid."]);
         let Place { start, end, .. } = blocks("Who paid at Lido?", &[("", &text)])[0].place;
         assert_eq!(&text[start..end], rows[1]);
-        // A row without the names of its columns needs the first one.
-        let table = "Part | Power\nLamp | 40 W\nRing: 3 | 20 W";
-        assert_eq!(parts(table).len(), 1);
+        let table = "Parts\n\nPart | Power\nLamp | 40 W\nRing | 20 W\nAll are old.";
+        let cut: Vec<&str> = parts(table).into_iter().map(|part| &table[part]).collect();
+        assert_eq!(cut, ["Parts\n\nPart | Power", "Lamp | 40 W", "Ring | 20 W", "All are old."]);
+        let Place { start, end, .. } = blocks("What is the power of the ring?", &[("", table)])[0].place;
+        assert_eq!(&table[start..end], "Ring | 20 W", "the names of columns count");
+        // A row whose columns have no names is not read alone.
+        assert_eq!(parts("Lamp | 40 W\nRing | 20 W").len(), 1);
     }
 
     #[test]

@@ -124,19 +124,35 @@ fn same_nationality(first: &Definition<'_>, second: &Definition<'_>) -> Option<b
         return Some(true);
     }
     let are_of_states = |named: &BTreeSet<String>| !named.is_empty() && named.iter().all(|name| is_in(OF_STATES, name));
-    (are_of_states(&first) && are_of_states(&second)).then_some(false)
+    // "Korean" may be either of two states.
+    let is_other = |name: &String| second.iter().all(|other| !is_part_of(name, other) && !is_part_of(other, name));
+    (are_of_states(&first) && are_of_states(&second) && first.iter().all(is_other)).then_some(false)
+}
+
+/// Whether a nationality is another one without its point of the compass: "korean" is part of "south-korean".
+fn is_part_of(name: &str, other: &str) -> bool {
+    other.split_once('-').is_some_and(|(_, rest)| rest == name)
 }
 
 /// Prepositions that end the part of a definition with its adjectives: "an American actor from Rome".
 const PREPOSITIONS: &str = "in on at of for by from with to as";
 
-/// The nationalities before the first preposition of a definition, in small letters.
+/// The nationalities before the first preposition of a definition, in small letters: "south-korean" of "a South Korean singer".
 fn nationalities(complement: &str) -> BTreeSet<String> {
     let words = words(complement);
-    let adjectives = words.iter().take_while(|word| !PREPOSITIONS.split(' ').any(|end| end == word.lower));
-    let named = adjectives.filter(|word| word.capital).map(|word| bare(&word.lower));
-    named.filter(|lower| is_nationality(lower)).map(str::to_owned).collect()
+    let adjectives = words.iter().take_while(|word| !PREPOSITIONS.split(' ').any(|end| end == word.lower)).count();
+    let named = (0..adjectives).filter(|at| words[*at].capital && is_nationality(bare(&words[*at].lower)));
+    let whole = |at: usize| {
+        let before = at.checked_sub(1).map(|before| &words[before]);
+        let point = before.filter(|before| before.capital && is_in(POINTS, &before.lower));
+        let name = bare(&words[at].lower);
+        point.map_or(name.to_owned(), |point| format!("{}-{name}", point.lower))
+    };
+    named.map(whole).collect()
 }
+
+/// Points of the compass that make the nationality behind them another one.
+const POINTS: &str = "north south east west northern";
 
 /// Endings of adjectives for nationalities, other such adjectives, and capitalised ones with these endings that are none.
 const ENDINGS: [&str; 4] = ["an", "ish", "ese", "i"];
@@ -149,9 +165,9 @@ const NO_NATIONALITIES: &str =
 const OF_STATES: &str = "afghan albanian algerian american argentine armenian australian austrian bangladeshi belgian bolivian brazilian british \
     bulgarian canadian chilean chinese colombian croatian cuban cypriot czech danish dutch egyptian estonian ethiopian filipino finnish \
     french georgian german ghanaian greek hungarian icelandic indian indonesian iranian iraqi irish israeli italian jamaican japanese \
-    jordanian kazakh kenyan korean latvian lebanese lithuanian malaysian mexican mongolian moroccan nepalese nigerian norwegian pakistani \
-    peruvian polish portuguese romanian russian serbian slovak slovenian spanish swedish swiss syrian thai tunisian turkish ukrainian uzbek \
-    venezuelan vietnamese";
+    jordanian kazakh kenyan korean latvian lebanese lithuanian malaysian mexican mongolian moroccan nepalese nigerian north-korean norwegian \
+    pakistani peruvian polish portuguese romanian russian serbian slovak slovenian south-african south-korean spanish swedish swiss syrian \
+    thai tunisian turkish ukrainian uzbek venezuelan vietnamese";
 
 fn is_in(list: &str, lower: &str) -> bool {
     list.split_whitespace().any(|word| word == lower)
@@ -236,5 +252,18 @@ mod tests {
         {
             assert_eq!(same_for_both(question, &[("", people)]), None, "{question}");
         }
+    }
+
+    #[test]
+    fn a_point_of_the_compass_makes_another_nationality() {
+        let people = "Kim Park is a South Korean singer. Ri Sol is a North Korean poet. Han Mo is a Korean painter. \
+            Min Cho was a South Korean nurse.";
+        let said = |names: &str| {
+            let question = format!("Do {names} have the same nationality?");
+            same_for_both(&question, &[("", people)]).map(|answer| answer.text)
+        };
+        assert_eq!(said("Kim Park and Ri Sol").as_deref(), Some("no"));
+        assert_eq!(said("Kim Park and Min Cho").as_deref(), Some("yes"));
+        assert_eq!(said("Kim Park and Han Mo"), None, "a Korean painter may be of the South");
     }
 }

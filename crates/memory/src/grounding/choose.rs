@@ -118,6 +118,22 @@ impl Draft {
         self.contexts.iter().find(|(sentence, _)| holds(sentence)).map_or(0.0, |(_, context)| f64::from(*context))
     }
 
+    /// The sentences of these places that match the question best, each with the index of its place, best first; of places that are one
+    /// sentence none. Of equals the one of the earlier place is first.
+    pub fn sentences_of(&self, places: &[Place], most: usize) -> Vec<(usize, Place)> {
+        let mut found: Vec<(usize, Place, f32)> = Vec::new();
+        for (at, whole) in places.iter().enumerate() {
+            let within = self.contexts.iter().filter(|(sentence, _)| whole.holds(sentence));
+            let within: Vec<_> = within.map(|(sentence, context)| (at, *sentence, *context)).collect();
+            if within.len() > 1 {
+                found.extend(within);
+            }
+        }
+        found.sort_by(|(.., a), (.., b)| b.total_cmp(a));
+        found.truncate(most);
+        found.into_iter().map(|(at, sentence, _)| (at, sentence)).collect()
+    }
+
     /// The logarithm of the share that candidates overlapping these places have among all, by surface features, at
     /// least -10.
     pub fn share(&self, places: &[Place]) -> f64 {
@@ -269,6 +285,26 @@ mod tests {
         assert_eq!(best("Who had sold the gold watch?"), "Jim");
         assert_eq!(best("Did Jim sell the watch?"), "yes");
         assert_eq!(best("Did Jim never sell the watch?"), "no");
+    }
+
+    #[test]
+    fn the_sentences_that_match_best_are_those_of_longer_places() {
+        let text = "Jim slept. Jim sold the watch. It rained. Who bought the watch?";
+        let whole = |start: &str, end: &str| Place {
+            text: 0,
+            start: text.find(start).unwrap(),
+            end: text.find(end).unwrap() + end.len(),
+        };
+        let draft = Draft::new("Who sold the watch?", &[text]);
+        let found = |places: &[Place], most: usize| -> Vec<(usize, &str)> {
+            let sentences = draft.sentences_of(places, most).into_iter();
+            sentences.map(|(at, place)| (at, &text[place.start..place.end])).collect()
+        };
+        let places = [whole("It rained", "watch?"), whole("Jim slept", "sold the watch.")];
+        assert_eq!(found(&places, 2), [(1, "Jim sold the watch."), (0, "It rained.")], "what is beside it counts half");
+        assert_eq!(found(&places, 1), [(1, "Jim sold the watch.")]);
+        assert!(found(&[whole("Jim sold", "sold the watch.")], 2).is_empty(), "it is one sentence");
+        assert!(found(&[], 2).is_empty());
     }
 
     #[test]

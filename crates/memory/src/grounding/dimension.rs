@@ -1,5 +1,7 @@
 //! The dimension that a measure is of: "1.2 km long and 30 m wide".
 
+use std::ops::Range;
+
 use super::numbers::Number;
 use super::words::Word;
 
@@ -9,6 +11,18 @@ pub(super) fn is_of_another_dimension(claim: (&[Word], &Number), shown: (&[Word]
     let (said, given) = (dimension(claim.0, claim.1), dimension(shown.0, shown.1));
     let said = said.or_else(|| asked(claim.0).filter(|_| asks));
     said.is_some() && given.is_some() && said != given
+}
+
+/// Whether a question asks for one dimension, and an answer, or the word behind it, names another: "25 m long" does not tell how deep a
+/// pool is. `answer` is its bytes in the sentence.
+pub(super) fn names_another_dimension(question: &[Word], sentence: &[Word], answer: &Range<usize>) -> bool {
+    let Some(asked) = asked(question) else { return false };
+    let Some(last) = sentence.iter().rposition(|word| answer.contains(&word.range.start)) else { return false };
+    // No mark is between them.
+    let is_next = |next: &&Word| next.range.start == sentence[last].range.end + 1;
+    let behind = sentence.get(last + 1).filter(is_next);
+    let mut named = [Some(&sentence[last]), behind].into_iter().flatten().filter_map(|word| dimension_of(&word.lower));
+    named.any(|dimension| dimension != asked)
 }
 
 /// The dimension that the words beside a number name: "30 m wide", "30 m in width", "a width of 30 m".

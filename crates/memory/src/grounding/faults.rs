@@ -7,6 +7,7 @@ use chrono::NaiveDate;
 use super::asserted::is_open;
 use super::dimension::is_of_another_dimension;
 use super::hedges::{is_question, only_considers};
+use super::mail::message_at;
 use super::naming::has_name;
 use super::negation::{Polarity, polarity, run_of};
 use super::numbers::{Bound, Number, is_equal};
@@ -177,12 +178,11 @@ impl<'a> Named<'a> {
 fn names(claim: &Statement, shown: &Shown<'_>, faults: &mut Vec<Fault>) {
     let (said, given) = (&claim.values.names, &shown.stated.values.names);
     // "Hey Ann, I ran a race." is not about Ann.
-    let text = &shown.text[shown.range.clone()];
-    let is_addressed = |at: usize| shown.speaker().is_some() && is_vocative(text, &shown.stated.words, at);
+    let (text, speaker) = (&shown.text[shown.range.clone()], shown.speaker());
+    let is_addressed = |at: usize| speaker.is_some() && is_vocative(text, &shown.stated.words, at);
     let words = shown.stated.words.iter().enumerate().filter(|(at, _)| !is_addressed(*at));
     let words: &[Word] = &words.map(|(_, word)| word.clone()).collect::<Vec<Word>>();
     let has_rival = || given.iter().any(|other| !said.iter().any(|name| name.iter().any(|part| other.contains(part))));
-    let speaker = shown.speaker();
     let is_speaker = |name: &[String]| speaker.is_some_and(|(speaker, _)| is_named(name, speaker));
     let has_pronoun = || {
         let refers = |lower: &str| PRONOUNS.contains(&lower) && (speaker.is_none() || !THINGS.contains(&lower));
@@ -239,10 +239,13 @@ fn has_namesake(name: &[String], given: &[Vec<String>]) -> bool {
 }
 
 impl<'a> Shown<'a> {
-    /// The speaker of a sentence in the first person that is in a turn of a conversation, and the byte at which the turn begins.
+    /// The speaker of a sentence in the first person that is in a turn of a conversation, and the byte at which the turn begins; or
+    /// the sender of the message of mail that it is in, and its own first byte.
     pub fn speaker(&self) -> Option<(&'a str, usize)> {
         let first = self.stated.words.iter().find(|word| FIRST.contains(&word.lower.as_str()))?;
-        speaker_at(self.text, self.range.start + first.range.start)
+        let at = self.range.start + first.range.start;
+        let sender = || message_at(self.text, at).map(|message| (message.sender, self.range.start));
+        speaker_at(self.text, at).or_else(sender)
     }
 }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use super::blocks::{Block, Counted, blocks, bm25};
 use super::candidates::Place;
+use super::cells::shown;
 use super::defined::{is_about_any, names, stems_of_name};
 use super::question::Question;
 use super::typed::AnswerType;
@@ -54,7 +55,7 @@ pub fn linked(question: &str, evidence: &[(&str, &str)], mut ranked: Vec<Block>)
         ranked.iter().zip(bm25(&stems, &counted)).map(|(block, of_stems)| score(block, of_stems)).collect();
     let fits = |at: &usize| {
         let place = ranked[*at].place;
-        required.is_none_or(|required| required.is_in(&evidence[place.text].1[place.start..place.end]))
+        required.is_none_or(|required| required.is_in(&shown(evidence[place.text].1, &place)))
     };
     // Of equals the earlier block.
     let best = (PLACE..ranked.len()).rev().filter(fits).max_by(|a, b| scores[*a].total_cmp(&scores[*b]));

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::cells::Cell;
 use super::checked::check;
 use super::negation::Clauses;
 use super::question::{Kind, Question};
@@ -11,10 +12,13 @@ use super::words::words;
 
 /// Whether the clause that holds an answer, or the sentence up to the next statement in it, has all content words of
 /// the question and beside the answer no others, and supports the question with the answer: no other phrase there can
-/// be the answer.
+/// be the answer. So does a cell of a table if the question has only words of its row and of the name of its column.
 pub fn states_plainly(question: &str, stating: &Stating<'_>) -> bool {
     let Some(range) = sentence_of(stating) else { return false };
     let (sentence, answer) = (&stating.text[range.clone()], &stating.text[stating.answer.clone()]);
+    if Cell::at(stating.text, &stating.answer).is_some_and(|cell| cell.is_asked_for(question, answer)) {
+        return true;
+    }
     let (given, parsed) = (words(sentence), Question::parse(question));
     let clauses = Clauses::read(&given, sentence);
     let is_of_answer = |at: usize| stating.answer.contains(&(range.start + given[at].range.start));

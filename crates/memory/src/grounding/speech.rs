@@ -1,8 +1,9 @@
-//! Who says "I" in the direct speech of a story.
+//! Who says "I" in the direct speech of a story and in messages of mail.
 
 use std::collections::HashSet;
 use std::ops::Range;
 
+use super::mail::{message_at, parts};
 use super::values::Values;
 use super::words::{Word, words};
 use crate::core::cite::sentences;
@@ -12,7 +13,7 @@ use crate::core::cite::sentences;
 pub(super) enum Speaker {
     /// The lower-case words of the speaker's name.
     Named(Vec<String>),
-    /// A person whose name the text does not give.
+    /// A person whose name the text does not give, neither in the narration nor above a message of mail.
     Unknown,
 }
 
@@ -32,7 +33,17 @@ pub(super) fn speaker(text: &str, sentence: Range<usize>) -> Option<Speaker> {
     if words.iter().any(|word| is_third(&word.lower) && in_speech(word) == is_speech) {
         return None;
     }
-    Some(if is_speech { attributed(text, own, &pieces) } else { Speaker::Unknown })
+    Some(match is_speech {
+        true => attributed(text, own, &pieces),
+        false => correspondent(text, sentence.start + first.range.start, &words),
+    })
+}
+
+/// The sender of the message of mail that has a byte in its body, or its recipient if the words of the sentence have no first person.
+fn correspondent(text: &str, at: usize, words: &[Word]) -> Speaker {
+    let is_first = words.iter().any(|word| FIRST.contains(&word.lower.as_str()));
+    let name = message_at(text, at).and_then(|message| if is_first { Some(message.sender) } else { message.recipient });
+    name.map_or(Speaker::Unknown, |name| Speaker::Named(parts(name)))
 }
 
 /// The name that a paragraph with direct speech gives to its speaker: beside a verb such as "said", or, where that has "he" or
@@ -191,6 +202,15 @@ mod tests {
             let text = format!("So it was Della or Jim or Tom. {narration}\n\n\"I sold the watch,\" he said.");
             assert_eq!(speaker_of(&text, "\"I sold the watch,\" he said."), Some(Speaker::Unknown), "{narration}");
         }
+    }
+
+    #[test]
+    fn the_first_person_of_a_message_is_its_sender() {
+        let text = "From: Ann Lee <a@x.example>\nTo: Tom <t@x.example>\n\nI moved. You may come. He slept.\n> I stay.";
+        assert_eq!(speaker_of(text, "I moved."), Some(named("ann lee")));
+        assert_eq!(speaker_of(text, "You may come."), Some(named("tom")));
+        assert_eq!(speaker_of(text, "He slept."), None);
+        assert_eq!(speaker_of(text, "I stay."), Some(Speaker::Unknown));
     }
 
     #[test]

@@ -174,7 +174,7 @@ pub(super) fn is_about_another(claim: &Statement, shown: &[Word], beside: &[&Sen
 }
 
 /// The words behind a determiner that a text begins with, up to a function word or a name.
-fn noun_phrase(words: &[Word]) -> &[Word] {
+pub(super) fn noun_phrase(words: &[Word]) -> &[Word] {
     let begins = words.first().is_some_and(|word| DETERMINERS.contains(&word.lower.as_str()));
     let rest = words.get(1..).filter(|_| begins).unwrap_or_default();
     &rest[..rest.iter().take_while(|word| word.stem.is_some() && !word.capital).count()]

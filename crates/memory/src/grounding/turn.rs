@@ -38,8 +38,8 @@ pub(super) fn is_vocative(text: &str, words: &[Word], at: usize) -> bool {
     is_apart && text[words[at].range.end..].trim_start().chars().next().is_none_or(|c| ",.!?".contains(c))
 }
 
-const GREETINGS: [&str; 12] =
-    ["hey", "hi", "hello", "thanks", "wow", "yeah", "yes", "no", "oh", "congrats", "bye", "sorry"];
+const GREETINGS: [&str; 13] =
+    ["dear", "hey", "hi", "hello", "thanks", "wow", "yeah", "yes", "no", "oh", "congrats", "bye", "sorry"];
 
 #[cfg(test)]
 mod tests {

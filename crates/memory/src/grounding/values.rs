@@ -124,7 +124,8 @@ pub(super) fn weekday(lower: &str) -> Option<&'static str> {
     WEEKDAYS.into_iter().find(|day| lower == *day || lower.strip_suffix('s') == Some(day))
 }
 
-const WEEKDAYS: [&str; 7] = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
+/// From Monday, which the number of a day counts from.
+pub(super) const WEEKDAYS: [&str; 7] = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
 
 #[cfg(test)]
 mod tests {

@@ -53,7 +53,11 @@ fn a_small_model_reads_the_turns_of_the_memory_and_then_the_whole_text() {
         (answer, calls_of("answer.read", &caller).len())
     };
     let (answer, calls) = check(&["Rex"], Some("Rex"), 0);
-    assert_eq!((answer.statements[0].citation.as_ref().map(|place| place.page), calls), (Some(1), 1));
+    assert_eq!(
+        (answer.statements[0].citation.as_ref().map(|place| place.page), calls),
+        (Some(1), 3),
+        "the block and two sentences"
+    );
     check(&[reading::NOT_FOUND, "Rex"], Some("Rex"), 1);
     check(&[reading::NOT_FOUND], None, 1);
 }
