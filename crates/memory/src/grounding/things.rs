@@ -315,6 +315,7 @@ static SYNONYMS: LazyLock<Vec<HashSet<String>>> = LazyLock::new(|| {
         "annual yearly",
         "common normal typical usual",
         "first initial original",
+        "acceptance admission",
     ];
     groups.into_iter().map(stems).collect()
 });

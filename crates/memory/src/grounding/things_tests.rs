@@ -76,6 +76,8 @@ fn the_noun_of_the_question_may_have_another_word_before_it() {
     check("When was the old bridge built?", &[], &[("The bridge was built in 1950.", "1950")]);
     let source = ("The primary source of water is a lake.", "a lake");
     check("What is the main source of water?", &[("The second source of water is a lake.", "a lake")], &[source]);
+    let rate = ("It accepted 5.3% of applicants, the second lowest acceptance rate of all.", "5.3%");
+    check("What is the admission rate?", &[("The inflation rate is 5.3%.", "5.3%")], &[rate]);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 
-use calls::{Agent, Call, Tokens};
+use calls::{Agent, Call, Scripted, Tokens};
 use memory::memcot::Options;
 use memory::{Event, Profile, Settings};
 use serde_json::json;
@@ -187,8 +187,8 @@ fn pictures_need_a_model_that_is_not_there() {
     check("[10]", &[]);
 }
 
-#[test]
-fn every_agent_is_told_what_is_known_already() {
+/// A question that is answered in two steps.
+fn two_steps() -> Scripted {
     let caller = scripted(&[
         zoom_in("[7]"),
         zoom_out("[]"),
@@ -197,6 +197,12 @@ fn every_agent_is_told_what_is_known_already() {
         respond("Rex"),
     ]);
     ask(&caller, Options::default()).answer.expect("the script is whole");
+    caller
+}
+
+#[test]
+fn every_agent_is_told_what_is_known_already() {
+    let caller = two_steps();
     let known = "[7] (8 May, 2023) Bob (D1:4): It is Rex. Here is a photo of him.";
     for step in ["memcot.zoom_in", "memcot.zoom_out", "memcot.judge"] {
         let calls = calls_of(step, &caller);
@@ -207,14 +213,7 @@ fn every_agent_is_told_what_is_known_already() {
 
 #[test]
 fn the_instructions_of_a_step_come_before_its_inputs_and_stay_the_same() {
-    let caller = scripted(&[
-        zoom_in("[7]"),
-        zoom_out("[]"),
-        judge("[7]", false, "Delete", r#"["beach"]"#),
-        judge("[7,9]", true, "Break", "[]"),
-        respond("Rex"),
-    ]);
-    ask(&caller, Options::default()).answer.expect("the script is whole");
+    let caller = two_steps();
     for step in ["memcot.zoom_in", "memcot.zoom_out", "memcot.judge"] {
         let calls = calls_of(step, &caller);
         let [first, second, ..] = &calls[..] else { panic!("two steps call {step}") };
