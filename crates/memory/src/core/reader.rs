@@ -92,7 +92,7 @@ struct Reading<'a> {
     not_found: f64,
 }
 
-/// The answer to a question from the evidence, none if it probably holds none; `None` if every reply was cut.
+/// The answer to a question from the evidence, none if it probably holds none; `None` if every reply about blocks was cut.
 pub(crate) async fn read(question: &str, quotable: &Quotable, session: &Session<'_>) -> Result<Option<Chosen>> {
     let texts = quotable.texts();
     let evidence = quotable.headed();
@@ -115,7 +115,7 @@ pub(crate) async fn read(question: &str, quotable: &Quotable, session: &Session<
     let top_score = best.iter().map(|block| block.score).fold(f64::MIN_POSITIVE, f64::max);
     let readings: Vec<Reading<'_>> =
         shown.into_iter().zip(&replies).filter_map(|(shown, reply)| Reading::new(shown, reply)).collect();
-    if readings.is_empty() {
+    if readings.iter().all(|reading| reading.shown.is_sentence) {
         return Ok(None);
     }
     let speakers = grounding::speakers(&texts);
