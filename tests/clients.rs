@@ -100,7 +100,7 @@ fn every_answer_is_as_documented() {
     let serving = Serving::start(&home, &["--max-requests", "8"]);
     let mut run = home.program(&python.with_file_name("schemathesis").display().to_string());
     run.arg("run").arg(format!("http://{}/openapi.json", serving.address));
-    run.args(["--max-examples", "10", "--seed", "1", "--phases", "examples,coverage,fuzzing", "--workers", "1"]);
+    run.args(["--max-examples", "5", "--seed", "1", "--phases", "examples,coverage,fuzzing", "--workers", "1"]);
     let checks = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance";
     run.args(["--checks", checks, "--no-color", "--request-timeout", "120"]);
     succeeds(&home, &mut run);

@@ -1,7 +1,7 @@
 //! Every reader of files under random damage: it reads them or says what is wrong, without panic and within its memory.
 //!
 //! `test_support::fuzz` says how often each file is damaged. A failure names the seed, and what it found belongs below as a
-//! test of its own.
+//! test of its own. A program of its own, whose address space it measures.
 
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};

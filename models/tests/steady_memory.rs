@@ -1,4 +1,6 @@
 //! Memory of decode steps: once the first have run, further ones take none from the system.
+//!
+//! A program of its own, whose allocations it counts.
 #![cfg(all(target_os = "linux", target_env = "gnu"))]
 #![allow(unsafe_code, reason = "a global allocator that counts, and what malloc has taken from the system")]
 

@@ -234,16 +234,7 @@ fn what_does_not_fit_is_refused() {
 
 #[test]
 fn the_default_model_is_scored_as_by_our_kernels() {
-    use models::fetch::{FetchOptions, Resolved, fetch, resolve};
-    let Ok(Resolved::Known(choice)) = resolve("smollm2-135m-instruct") else { panic!("no manifest") };
-    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../target/test-models");
-    let path = match fetch(choice, &FetchOptions::new(root), &mut |_| {}) {
-        Ok(fetched) => fetched.entry().unwrap().to_owned(),
-        Err(error) => {
-            println!("skipped, no weights: {error}");
-            return;
-        }
-    };
+    let Some(path) = test_support::weights("smollm2-135m-instruct") else { return };
     let (weights, metadata) = Weights::open_gguf(&path).unwrap();
     let Spec::Decoder(spec) = Spec::from_gguf(&metadata, &weights).unwrap() else { panic!() };
     let weights = weights.in_precision(Precision::F32);

@@ -300,7 +300,7 @@ fn random_requests_leak_no_page_and_read_no_keys_of_other_namespaces() {
     for seed in 1..=250 {
         live(seed, 400);
     }
-    for seed in 251..=100_250 {
+    for seed in 251..=20_250 {
         live(seed, 12);
     }
 }

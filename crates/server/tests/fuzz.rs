@@ -16,7 +16,7 @@ use test_support::fuzz::part_of_rounds;
 
 use crate::host::{CONTEXT_TOKENS, Host};
 
-const REQUESTS: u64 = 10_000;
+const REQUESTS: u64 = 3_000;
 const THREADS: u64 = 4;
 const LONG_TEXT: usize = 100_000;
 const JSON: &[u8] = b"application/json";
@@ -404,7 +404,7 @@ fn send(host: &Host, request: &Request) -> (u16, String) {
 }
 
 #[test]
-fn ten_thousand_malformed_requests() {
+fn malformed_requests_have_replies_and_cause_no_panic() {
     static PANICS: AtomicUsize = AtomicUsize::new(0);
     let before = panic::take_hook();
     panic::set_hook(Box::new(move |info| {

@@ -29,7 +29,8 @@ impl Server {
         // Another program may take the port at this moment; then the server does not start.
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let server = Server { programs, folder, port };
-        let made = server.run("initdb", &["-D", &server.data(), "-U", "memlocal", "-A", "trust", "-E", "UTF8"]);
+        let words = ["-D", &server.data(), "-U", "memlocal", "-A", "trust", "-E", "UTF8", "--no-sync"];
+        let made = server.run("initdb", &words);
         if !(made && server.begin()) {
             println!("not tested: PostgreSQL; none runs here");
             return None;

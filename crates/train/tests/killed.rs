@@ -67,6 +67,13 @@ fn refused(child: Child) -> String {
     String::from_utf8(output.stderr).unwrap()
 }
 
+/// What the program writes that refuses these words.
+fn said(folder: &Path, words: &[&str]) -> String {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_memlocal-train"));
+    command.current_dir(folder).args(words).stdout(Stdio::null()).stderr(Stdio::piped());
+    refused(command.spawn().unwrap())
+}
+
 /// The completed steps in the checkpoint of a run, which must be whole.
 fn checkpoint(run: &Path) -> u64 {
     let Ok(bytes) = fs::read(run.join("state.safetensors")) else { return 0 };
@@ -207,12 +214,7 @@ fn settings_that_contradict_each_other_are_refused() {
     let place = tempfile::tempdir().unwrap();
     let folder = place.path();
     prepare(folder);
-    let said = |words: &[&str]| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_memlocal-train"));
-        command.current_dir(folder).args(words).stdout(Stdio::null()).stderr(Stdio::piped());
-        refused(command.spawn().unwrap())
-    };
-    let both = said(&["data", "--from", ".", "--out", "a.jsonl", "--held-out", "a.jsonl"]);
+    let both = said(folder, &["data", "--from", ".", "--out", "a.jsonl", "--held-out", "a.jsonl"]);
     assert!(both.starts_with("error: --out and --held-out are both a.jsonl:"), "{both}");
     let reinforce = ["reinforce", "--model", "model", "--base", "tiny", "--out", "run"];
     let (by_samples, by_rollouts) = ("--data data.jsonl", "--rollouts a.jsonl --agent researcher");
@@ -220,8 +222,9 @@ fn settings_that_contradict_each_other_are_refused() {
         (by_samples, "--kl=-1", "the weight of the divergence is -1; it must be at least 0"),
         (by_rollouts, "--ratio-clip=0", "the clip of ratios is 0; it must be above 0"),
         (by_samples, "--temperature=inf", "the temperature is inf; it must be a number above 0"),
-        (by_samples, "--reply-tokens=0", "the tokens of a reply are 0; there must be at least 1"),
-        (by_samples, "--rank=0", "the rank is 0; it must be at least 1"),
+        (by_samples, "--reply-tokens=0", "it must be 1 or more"),
+        (by_samples, "--rank=0", "it must be 1 or more"),
+        (by_samples, "--steps=0", "it must be 1 or more"),
         (by_rollouts, "--agent=reader", "invalid value"),
         (by_samples, "--ratio-clip=0.1", "cannot be used with"),
         (by_samples, "--agent=researcher", "cannot be used with"),
@@ -229,9 +232,26 @@ fn settings_that_contradict_each_other_are_refused() {
         (by_rollouts, "--reply-tokens=2", "cannot be used with"),
     ] {
         let words: Vec<&str> = reinforce.into_iter().chain(from.split(' ')).chain([more]).collect();
-        let error = said(&words);
+        let error = said(folder, &words);
         assert!(error.starts_with("error: ") && error.contains(reason), "{more}: {error}");
     }
+}
+
+#[test]
+fn wrong_usage_and_a_wrong_model_have_one_hint() {
+    let place = tempfile::tempdir().unwrap();
+    let check = |words: &str, want: &str| {
+        let error = said(place.path(), &words.split(' ').collect::<Vec<_>>());
+        assert!(error.starts_with("error: ") && error.matches("hint: ").count() == 1, "{words}: {error}");
+        assert!(
+            error.contains(&format!("\nhint: {want}")) && !error.contains("For more information"),
+            "{words}: {error}"
+        );
+    };
+    check("rnu", "did you mean `run`?\n");
+    check("run --modle m", "did you mean `--model`?\n");
+    check("run", "memlocal-train run --help shows its arguments\n");
+    check("run --model . --base b --data d.jsonl --out run", "give a .gguf file, or a folder with config.json");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::process::{Command, ExitCode, Stdio};
 /// Package, test target and name of each test, and its share of the kills in percent.
 const TESTS: [([&str; 3], u32); 3] = [
     (["memlocal", "tests", "crash::a_killed_program_loses_nothing_and_repeats_nothing"], 60),
-    (["train", "killed", "a_killed_run_loses_no_checkpoint_and_ends_as_an_undisturbed_one"], 20),
+    (["train", "tests", "killed::a_killed_run_loses_no_checkpoint_and_ends_as_an_undisturbed_one"], 20),
     (["bench", "tests", "killed::a_bench_that_is_killed_again_and_again_loses_no_call_and_gives_the_same_answers"], 20),
 ];
 

@@ -10,7 +10,7 @@ use models::fetch::{
 use models::manifest::{Format, Role};
 use test_support::hub::{Answer, Hub};
 
-use crate::toy::{COMMIT, CONFIG, HUB, WEIGHTS, WHEEL, World, choice, last_report, record, sha256_of, toy};
+use super::toy::{COMMIT, CONFIG, HUB, WEIGHTS, WHEEL, World, choice, last_report, record, sha256_of, toy};
 
 fn content((_, bytes): (&str, &[u8])) -> Answer {
     Answer::Content(bytes.to_vec())

@@ -7,7 +7,7 @@ use std::path::Path;
 use models::fetch::{FetchError, Resolved, SourceUsed, State, Verdict, list, locate, remove, resolve, verify};
 use models::manifest::Role;
 
-use crate::toy::{COMMIT, CONFIG, HUB, REPO_FOLDER, WEIGHTS, WHEEL, World, choice, toy};
+use super::toy::{COMMIT, CONFIG, HUB, REPO_FOLDER, WEIGHTS, WHEEL, World, choice, sha256_of, toy};
 
 const ROLES: [&str; 5] = ["weights", "config", "tokenizer", "tokenizer-config", "sentence-config"];
 const OTHER_COMMIT: &str = "ffffffffffffffffffffffffffffffffffffffff";
@@ -65,8 +65,8 @@ fn a_cached_snapshot_that_is_not_whole_is_not_used() {
         &|world| world.cache(COMMIT, &[(WEIGHTS.0, b"weights of a boy"), CONFIG]),
         &format!(
             "{snapshot}/toy.gguf has the SHA-256 digest {}, not {}",
-            crate::toy::sha256_of(b"weights of a boy"),
-            crate::toy::sha256_of(WEIGHTS.1)
+            sha256_of(b"weights of a boy"),
+            sha256_of(WEIGHTS.1)
         ),
     );
     let interrupted = |world: &World| {
@@ -142,7 +142,7 @@ fn a_path_from_the_user_is_the_only_source_and_is_copied() {
     check(&|_| {}, "mine", Err("~/mine/toy.gguf is missing"));
     check(&both, "mine/elsewhere", Err("~/mine/elsewhere/toy.gguf is missing"));
     check(&cut_short, "mine", Err("~/mine/toy.gguf has 5 bytes, not 16"));
-    let digests = [b"weights of a boy", WEIGHTS.1].map(crate::toy::sha256_of);
+    let digests = [b"weights of a boy", WEIGHTS.1].map(sha256_of);
     let incoming = "~/models/toy/q8_0/.incoming/toy.gguf";
     let wrong = format!("{incoming} has the SHA-256 digest {}, not {}", digests[0], digests[1]);
     check(&altered, "mine", Err(&wrong));
@@ -221,7 +221,7 @@ fn an_installed_model_that_is_not_whole_is_installed_again() {
     );
     let another_digest = |folder: &Path| {
         let text = fs::read_to_string(receipt(folder)).unwrap();
-        let (weights, other) = (crate::toy::sha256_of(WEIGHTS.1), crate::toy::sha256_of(b"other"));
+        let (weights, other) = (sha256_of(WEIGHTS.1), sha256_of(b"other"));
         fs::write(receipt(folder), text.replace(&weights, &other)).unwrap();
     };
     check(&another_digest, "~/models/toy/q8_0 was installed by another version of the manifest");
@@ -258,7 +258,7 @@ fn verify_finds_what_a_length_does_not_show() {
     check(&world, [Verdict::Sound, Verdict::Sound]);
     fs::write(world.toy_folder().join(WEIGHTS.0), b"weights of a boy").unwrap();
     fs::remove_file(world.toy_folder().join(CONFIG.0)).unwrap();
-    let digest = |content: &[u8]| crate::toy::sha256_of(content).try_into().unwrap();
+    let digest = |content: &[u8]| sha256_of(content).try_into().unwrap();
     let changed = Verdict::Changed { expected: digest(WEIGHTS.1), found: digest(b"weights of a boy") };
     check(&world, [changed, Verdict::Missing]);
 }

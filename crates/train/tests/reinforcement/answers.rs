@@ -20,7 +20,7 @@ use train::run::{Options, train};
 use train::sampler::EngineSampler;
 use train::{TrainError, curve};
 
-use crate::tiny::{REPLY_TOKENS, TEMPLATE, differing, fresh, options, settings, tiny, tiny_with};
+use super::tiny::{REPLY_TOKENS, TEMPLATE, differing, fresh, options, settings, tiny, tiny_with};
 
 fn reinforcement<'a>(tasks: &'a Tasks, sampler: &'a mut dyn Sampler) -> Reinforcement<'a> {
     Reinforcement {

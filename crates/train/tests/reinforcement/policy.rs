@@ -8,7 +8,7 @@ use train::gradient::{score, zeros};
 use train::lessons::{Learned, Learner};
 use train::policy::{Policy, SampledBy, Update};
 
-use crate::tiny::{differing, fresh, stepped, tiny};
+use super::tiny::{differing, fresh, stepped, tiny};
 
 #[test]
 fn replies_that_were_better_become_more_probable() {

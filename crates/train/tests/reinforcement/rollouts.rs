@@ -15,7 +15,7 @@ use train::rollouts::{LeftOut, Offline, Rollouts};
 use train::run::{Options, train};
 use train::{Result, TrainError, curve};
 
-use crate::tiny::{Tiny, differing, fresh, options, stepped, tiny};
+use super::tiny::{Tiny, differing, fresh, options, stepped, tiny};
 
 /// A call with a reply of these tokens and the one that was drawn to end it. Every byte of its prompt is a token.
 fn call(agent: &str, question: Option<&str>, ids: &[u32], reward: f32) -> Value {

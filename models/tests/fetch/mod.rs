@@ -1,6 +1,5 @@
 //! Fetching models from every source, with failures of every kind; only `real_wheel` needs a network.
 //! The Python of these tests is a shell script, so they are for Unix.
-#![cfg(unix)]
 
 mod on_disk;
 mod toy;

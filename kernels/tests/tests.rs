@@ -1,0 +1,5 @@
+//! Every ISA against the references.
+
+mod attention;
+mod blocks;
+mod matmul;
