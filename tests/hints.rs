@@ -15,7 +15,7 @@ fn mistakes_on_the_command_line_have_hints() {
     home.run(&["corpus", "list", "--data-dir", "file"]).is_error(&[
         "error: cannot read or write file/corpora",
         "  because: Not a directory (os error 20)",
-        "hint: the data folder must be a folder: --data-dir FOLDER, or MEMLOCAL_HOME",
+        "hint: choose a folder that you may read and write: --data-dir FOLDER, or MEMLOCAL_HOME",
     ]);
     home.run(&["corpus", "list", "--vectors", "work"]).is_error(&[
         "error: this is no address of a database: invalid connection string",
@@ -25,8 +25,12 @@ fn mistakes_on_the_command_line_have_hints() {
     home.run(&["keys", "rm", "x"]).is_error(&no_key);
     home.run(&["keys", "add", "ann", "--keys", "file/keys"]).is_error(&[
         "error: cannot use file/keys",
-        "  because: the key file cannot be read or written",
-        "  because: Not a directory (os error 20)",
+        "  because: the key file cannot be read or written: Not a directory (os error 20)",
+        "hint: choose a file that you may read and write: --keys FILE, or MEMLOCAL_KEYS",
+    ]);
+    home.run(&["man", "file"]).is_error(&[
+        "error: cannot write to file: File exists (os error 17)",
+        "hint: choose a folder that you may write to",
     ]);
     let none = home.run(&["keys", "list"]);
     assert!(none.code == 0 && none.out.is_empty() && none.err.contains("memlocal keys add NAME"), "{none:?}");
@@ -54,6 +58,8 @@ fn mistakes_on_the_command_line_have_hints() {
     home.run(&["corpus", "backup", "nosuch", "nowhere/a.sqlite"]).is_error(&no_folder);
     home.run(&["bundle", "-o", "nowhere/office"]).is_error(&no_folder);
     home.run(&["ask", "Who?", "--docs", "file", "--trace", "nowhere/trace"]).is_error(&no_folder);
+    home.run(&["ask", "Who?", "--docs", "file", "--trace", "."])
+        .is_error(&["error: . is a folder", "hint: name a file in it"]);
     home.run(&["ingest", "file", "--corpus", "c", "--trace", "nowhere/trace"]).is_error(&no_folder);
     let before = "hint: write the question before --docs, which takes all words after it";
     home.run(&["ask", "--docs", ".", "Who is Della?"])
@@ -103,7 +109,10 @@ fn a_key_is_put_where_the_server_looks_for_it() {
     run(&["keys", "list"]).is_error(&none);
     assert_eq!(run(&["keys", "add", "ann"]).code, 0);
     assert_eq!((run(&["keys", "list"]).out.as_str(), home.data().join("keys").exists()), ("ann\n", false));
-    assert_eq!(run(&["keys", "rm", "ann"]).out, "removed the key of ann\n");
+    let removed = run(&["keys", "rm", "ann"]);
+    let none_left = "there are no keys, but a server requires one while shared is there:";
+    assert!(removed.out == "removed the key of ann\n" && removed.err.starts_with(none_left), "{removed:?}");
+    assert!(run(&["keys", "list"]).err.starts_with(none_left));
 }
 
 #[test]

@@ -71,6 +71,15 @@ fn endpoints_that_do_not_serve_are_refused_with_the_reason() {
             "hint: choose one with --engine-model NAME",
         ],
     );
+    let short = url.strip_suffix("/v1").unwrap();
+    let no_path = "asked for its models, it says 404 Not Found: there is no path /models";
+    check(
+        &["--engine", short],
+        &[
+            &format!("error: {short} does not answer as it should: {no_path}"),
+            "hint: check that it is running and that the address is right; most addresses end in /v1",
+        ],
+    );
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let gone = format!("http://{}/v1", taken.local_addr().unwrap());
     drop(taken);

@@ -185,6 +185,22 @@ fn flags_of_a_server_that_would_have_no_effect_are_refused() {
 }
 
 #[test]
+fn the_size_of_pages_is_refused_where_no_document_is_cut() {
+    let home = Home::bare("page-tokens");
+    let check = |words: &[&str], says: &str| {
+        let said = home.run(&[words, &["--corpus", "c", "--page-tokens", "64"]].concat());
+        assert!(said.code == 2 && said.err.contains(says), "{said:?}");
+    };
+    check(&["ask", "What fell?"], "cannot be used with");
+    check(&["ingest"], "were not provided:\n  <PATHS>...\n");
+    fs::write(home.data().join("config.toml"), "[ask]\npage-tokens = 64\n[ingest]\npage-tokens = 64\n").unwrap();
+    for words in [&["ask", "What fell?", "--corpus", "c"][..], &["ingest", "--corpus", "c"]] {
+        let said = home.run(words);
+        assert!(said.code == 1 && said.err.starts_with("error: there is no corpus `c`"), "{said:?}");
+    }
+}
+
+#[test]
 fn a_build_without_gpu_code_says_so() {
     let home = Home::bare("gpu");
     home.write("a.txt", "The wall fell.");

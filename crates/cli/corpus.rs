@@ -18,6 +18,7 @@ use server::{Forget, ServerError, corpus_json, document_json, documents_json, pa
 use store::{Corpora, Corpus, DocId, Layer, Listing, Loss, Repaired};
 
 use crate::args::Corpus as Command;
+use crate::documents::content;
 
 /// The hint where something else is to be restored.
 const WRITTEN_BY_BACKUP: &str = "give the file that `memlocal corpus backup` wrote";
@@ -128,12 +129,6 @@ fn known<T>(outcome: store::Result<T>) -> Result<T> {
         store::Error::UnknownCorpus { .. } => refusal(error.to_string(), "memlocal corpus list shows all of them"),
         error => error.into(),
     })
-}
-
-/// The number of documents and pages.
-fn content(corpus: &Corpus) -> Result<String> {
-    let (documents, pages) = (corpus.documents()?.len(), corpus.passages(Layer::Page)?.len());
-    Ok(format!("{}, {}", counted(documents, "document"), counted(pages, "page")))
 }
 
 /// Gives the error of a damaged corpus the hint to repair it.

@@ -13,7 +13,7 @@ use launch::{absolute, pdf_child, shown, wait_for};
 use memory::{Session, add, add_text, prepare};
 use server::Forget;
 use sources::{Cause, Kind, Opened, ReadOptions, Selection, SkipReason, SlackUsers, Source, Sources, TextFile};
-use store::{Change, Writer};
+use store::{Change, Corpus, Layer, Writer};
 
 /// The documents in files and folders, opened one at a time, so that only one is in memory. Unreadable inputs are
 /// reported on standard error and counted.
@@ -297,7 +297,11 @@ pub fn prepare_corpus(writer: &mut Writer, session: &Session<'_>) -> Result<()> 
 
 /// Prints what a corpus holds.
 pub fn print_content(writer: &Writer) -> Result<()> {
-    let count = counted(writer.documents()?.len(), "document");
-    let pages = counted(writer.passages(store::Layer::Page)?.len(), "page");
-    print_line(format_args!("{}: {count}, {pages}", writer.name()))
+    print_line(format_args!("{}: {}", writer.name(), content(writer)?))
+}
+
+/// The numbers of a corpus's documents and pages.
+pub fn content(corpus: &Corpus) -> Result<String> {
+    let (documents, pages) = (corpus.documents()?.len(), corpus.count(Layer::Page)?);
+    Ok(format!("{}, {}", counted(documents, "document"), counted(pages, "page")))
 }

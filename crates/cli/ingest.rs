@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use calls::{Priority, TenantId, WorkflowId};
 use launch::corpus_adapter::reader_of;
 use launch::failure::{refusal, skipped_some};
@@ -113,6 +113,8 @@ pub fn open(corpora: &Corpora, name: &str) -> store::Result<Writer> {
 /// A trace to a file, if one is named.
 pub fn trace(path: Option<&Path>) -> Result<Trace> {
     let Some(path) = path else { return Ok(Trace::off()) };
-    let file = std::fs::File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
+    let file = std::fs::File::create(path).map_err(|error| {
+        refusal(format!("cannot write {}: {error}", path.display()), "name a file that you may write: --trace FILE")
+    })?;
     Ok(Trace::to(std::io::BufWriter::new(file)))
 }

@@ -128,6 +128,7 @@ pub fn run_keys(command: &KeysCommand, global: &GlobalFlags) -> Result<ExitCode>
             }
             let keys = Keys::read(&path).map_err(|error| unusable(error, &path))?;
             keys.names().try_for_each(print_line)?;
+            report_none_left(&keys, &path);
         }
         KeysCommand::Rm { name, keys } => {
             let path = path(keys)?;
@@ -136,9 +137,20 @@ pub fn run_keys(command: &KeysCommand, global: &GlobalFlags) -> Result<ExitCode>
                 error => of_file(error, &path),
             })?;
             print_line(format_args!("removed the key of {name}"))?;
+            report_none_left(&Keys::read(&path).map_err(|error| unusable(error, &path))?, &path);
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Says that a key file without keys lets no request in.
+fn report_none_left(keys: &Keys, path: &Path) {
+    if keys.names().next().is_none() {
+        eprintln!(
+            "there are no keys, but a server requires one while {} is there: memlocal keys add NAME makes one",
+            path.display()
+        );
+    }
 }
 
 /// The error of a name that no key can have.
@@ -161,6 +173,10 @@ fn unusable(error: KeysError, path: &Path) -> anyhow::Error {
         KeysError::Line { .. } => {
             refusal(error.to_string(), "correct or remove this line; `memlocal keys add NAME` makes a new key")
         }
+        KeysError::Io(source) => refusal(
+            format!("the key file cannot be read or written: {source}"),
+            "choose a file that you may read and write: --keys FILE, or MEMLOCAL_KEYS",
+        ),
         error => error.into(),
     };
     error.context(format!("cannot use {}", path.display()))

@@ -91,18 +91,14 @@ impl Writer {
         let zeros = io::repeat(0).take(offset - self.at);
         io::copy(&mut { zeros }, &mut self.file).map_err(io)?;
         let mut hasher = blake3::Hasher::new();
-        let mut buffer = vec![0; BUFFER_BYTES];
+        let mut buffer = Vec::with_capacity(BUFFER_BYTES);
         let mut bytes = 0;
-        loop {
-            let read = match from.read(&mut buffer) {
-                Ok(0) => break,
-                Ok(read) => read,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(source) => return Err(Error::Io { path: name.into(), source }),
-            };
-            hasher.update_rayon(&buffer[..read]);
-            self.file.write_all(&buffer[..read]).map_err(io)?;
-            bytes += read as u64;
+        let unreadable = |source| Error::Io { path: name.into(), source };
+        while from.by_ref().take(BUFFER_BYTES as u64).read_to_end(&mut buffer).map_err(unreadable)? > 0 {
+            hasher.update_rayon(&buffer);
+            self.file.write_all(&buffer).map_err(io)?;
+            bytes += buffer.len() as u64;
+            buffer.clear();
         }
         self.at = offset + bytes;
         let blake3 = hasher.finalize().to_hex().to_string();

@@ -5,6 +5,7 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use clap::ArgGroup;
 use launch::flags::{EndpointFlags, ModelFlags, at_least_one, evidence_tokens, temperature};
 use memory::{Layout, Method, Profile, methods};
 
@@ -79,7 +80,7 @@ impl FromStr for MethodList {
 #[group(required = true, multiple = false)]
 pub struct Documents {
     /// Corpus to ask, made by `memlocal ingest`
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", conflicts_with = "page_tokens")]
     pub corpus: Option<String>,
     /// Files and folders to ask instead; what is memorised of them is kept for the next time
     #[arg(long, value_name = "PATH", num_args = 1..)]
@@ -87,6 +88,7 @@ pub struct Documents {
 }
 
 #[derive(Debug, clap::Args)]
+#[command(group(ArgGroup::new("cutting").arg("page_tokens").requires("paths")))]
 pub struct Ingest {
     /// Files and folders: documents, tables, mail, chats, source code; without any, what was interrupted is finished
     pub paths: Vec<PathBuf>,

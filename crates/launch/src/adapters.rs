@@ -244,17 +244,10 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-
-    #[derive(Debug, Parser)]
-    struct Args {
-        #[command(flatten)]
-        models: ModelFlags,
-        #[command(flatten)]
-        global: GlobalFlags,
-    }
+    use crate::flags::tests::Flags;
 
     fn flags(words: &str) -> ModelFlags {
-        Args::try_parse_from(["memlocal"].into_iter().chain(words.split_whitespace())).unwrap().models
+        Flags::try_parse_from(["memlocal"].into_iter().chain(words.split_whitespace())).unwrap().models
     }
 
     #[test]
@@ -290,7 +283,7 @@ mod tests {
         let path = folder.path().join("reader");
         assert!(Adapter::write_reader_of("smollm2-135m-instruct", &path).unwrap());
         let named = format!("a={}", path.display());
-        let Args { models, global } = Args::try_parse_from(["memlocal", "--adapter", &named]).unwrap();
+        let Flags { models, global, .. } = Flags::try_parse_from(["memlocal", "--adapter", &named]).unwrap();
         let fitting_names = |hidden_size: usize| {
             let config = json!({ "model_type": "llama", "num_hidden_layers": 30, "hidden_size": hidden_size,
                 "num_attention_heads": 9, "num_key_value_heads": 3, "head_dim": 64, "intermediate_size": 1536,

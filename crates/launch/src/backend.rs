@@ -133,17 +133,8 @@ mod tests {
     use clap::Parser;
 
     use super::*;
+    use crate::flags::tests::Flags;
     use crate::wait_for;
-
-    #[derive(Debug, Parser)]
-    struct Args {
-        #[command(flatten)]
-        models: ModelFlags,
-        #[command(flatten)]
-        endpoint: EndpointFlags,
-        #[command(flatten)]
-        global: GlobalFlags,
-    }
 
     /// The address of a server that lists one model.
     fn endpoint() -> String {
@@ -162,7 +153,7 @@ mod tests {
 
     #[test]
     fn offline_only_this_machine_is_asked() {
-        let global = |words: &[&str]| Args::try_parse_from(["memlocal"].iter().chain(words)).unwrap().global;
+        let global = |words: &[&str]| Flags::try_parse_from(["memlocal"].iter().chain(words)).unwrap().global;
         let offline = global(&["--offline"]);
         for url in ["http://127.0.0.1:8000", "http://localhost:8000/v1", "http://[::1]:8000"] {
             check_allowed(url, &offline).unwrap();
@@ -176,7 +167,7 @@ mod tests {
         let (url, folder) = (endpoint(), tempfile::tempdir().unwrap());
         let data = folder.path().to_str().unwrap();
         let words = ["memlocal", "--offline", "--cpu", "--data-dir", data, "--engine", &url];
-        let Args { models, endpoint, global } = Args::try_parse_from(words).unwrap();
+        let Flags { models, endpoint, global } = Flags::try_parse_from(words).unwrap();
         let backend = Backend::start(&models, &endpoint, false, &global).unwrap();
         assert_eq!(backend.caller().models().model(Agent::Responder), "m");
         assert!(backend.preloaded(&models, &global).unwrap().is_none());

@@ -85,20 +85,13 @@ mod tests {
     use clap::Parser;
 
     use super::*;
-
-    #[derive(Debug, Parser)]
-    struct Args {
-        #[command(flatten)]
-        models: ModelFlags,
-        #[command(flatten)]
-        endpoint: EndpointFlags,
-    }
+    use crate::flags::tests::Flags;
 
     #[test]
     fn a_model_that_is_named_is_not_replaced() {
         let is_chosen = |words: &[&str], is_typed: bool| {
             let words = ["memlocal"].into_iter().chain(words.iter().copied());
-            let Args { models, endpoint } = Args::try_parse_from(words).unwrap();
+            let Flags { models, endpoint, .. } = Flags::try_parse_from(words).unwrap();
             is_chosen(&models, &endpoint, is_typed)
         };
         assert!(!is_chosen(&[], false));

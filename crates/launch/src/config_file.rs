@@ -24,7 +24,6 @@ mod file;
 mod given;
 #[cfg(test)]
 mod tests;
-mod usage;
 
 use std::ffi::OsString;
 use std::fs;
@@ -34,12 +33,11 @@ use anyhow::Result;
 use clap::{Command, FromArgMatches};
 
 use crate::failure::refusal;
-use crate::home;
+use crate::{home, usage};
 use defaults::with_bundle;
 use file::File;
 pub use file::Sections;
 use given::{Given, with_effective_variables};
-use usage::exit_with_usage;
 
 /// Its name in the data folder.
 const FILE: &str = "config.toml";
@@ -61,14 +59,13 @@ pub fn parse<A: FromArgMatches>(command: Command, sections: Sections) -> Result<
         }
         None => command,
     };
-    let known = command.clone();
-    Ok(parsed(command).unwrap_or_else(|error| exit_with_usage(error, &known)))
+    Ok(usage::parse(command))
 }
 
 /// Parses the command line alone, without the config file. Without a result it is wrong too: what it lacks may be what the file
 /// was to say.
 pub fn parse_without_file<A: FromArgMatches>(command: Command) -> Option<A> {
-    parsed(with_effective_variables(command, &words()).0).ok()
+    usage::try_parse(with_effective_variables(command, &words()).0).ok()
 }
 
 /// The words of the command line.
@@ -79,12 +76,6 @@ fn words() -> Vec<OsString> {
 /// Whether the command line itself gives this argument to its command.
 pub fn types(command: &Command, argument: &str) -> bool {
     Given::of(command, std::env::args_os()).typed.iter().any(|id| id == argument)
-}
-
-/// The arguments, or what is wrong with them. Help that was requested is printed, and ends the program.
-fn parsed<A: FromArgMatches>(command: Command) -> Result<A, clap::Error> {
-    let parsed = command.try_get_matches().and_then(|matches| A::from_arg_matches(&matches));
-    parsed.map_err(|error| if error.use_stderr() { error } else { error.exit() })
 }
 
 /// The file that the command line names, or the one in the data folder if there is one.

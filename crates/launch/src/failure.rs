@@ -50,11 +50,11 @@ pub fn with_hint_of_cache(error: anyhow::Error, kv_tokens: Option<usize>) -> any
 
 /// Prints an error and gives the exit code.
 pub fn report(error: &anyhow::Error) -> ExitCode {
-    eprintln!("error: {error}");
-    let mut said = error.to_string();
-    for cause in error.chain().skip(1) {
+    let mut messages = error.chain().map(message);
+    let mut said = messages.next().unwrap_or_default();
+    eprintln!("error: {said}");
+    for words in messages {
         // Some libraries repeat their cause in their own words, or add no more than a number.
-        let words = cause.to_string();
         if !said.contains(&words) && !words.contains(&said) {
             eprintln!("  because: {words}");
             said = words;
@@ -78,8 +78,9 @@ pub fn report_interruption() -> i32 {
 
 /// An error and its causes in one line, with passwords in URLs redacted.
 pub fn in_one_line(error: &anyhow::Error) -> String {
-    let mut line = error.to_string();
-    for cause in error.chain().skip(1).map(ToString::to_string) {
+    let mut messages = error.chain().map(message);
+    let mut line = messages.next().unwrap_or_default();
+    for cause in messages {
         if !line.contains(&cause) {
             line = format!("{line}: {cause}");
         }
@@ -87,9 +88,19 @@ pub fn in_one_line(error: &anyhow::Error) -> String {
     store::without_secrets(&line)
 }
 
-/// The hint of an error or of one of its causes.
+/// The hint of an error or of one of its causes; without one, that of the server of memlocal whose message it has.
 pub fn hint_of(error: &anyhow::Error) -> Option<String> {
-    error.chain().find_map(hint)
+    let of_server = |cause: &(dyn std::error::Error + 'static)| Some(cause.to_string().split_once(HINT)?.1.to_owned());
+    error.chain().find_map(hint).or_else(|| error.chain().find_map(of_server))
+}
+
+/// What begins the hint in a message of a server of memlocal, which ends with it.
+const HINT: &str = "\nhint: ";
+
+/// The message of an error without a hint.
+fn message(error: &(dyn std::error::Error + 'static)) -> String {
+    let text = error.to_string();
+    text.split_once(HINT).map_or(text.as_str(), |(message, _)| message).to_owned()
 }
 
 /// The hint of an error.
@@ -207,7 +218,7 @@ fn of_remote(error: &RemoteError) -> Option<String> {
     Some(match error {
         RemoteError::UnknownContext { .. } => "set it with --engine-context N".into(),
         RemoteError::UnknownModel { .. } => "choose one with --engine-model NAME".into(),
-        RemoteError::Address { .. } => "--engine takes an address such as http://127.0.0.1:8000/v1".into(),
+        RemoteError::Address { .. } => "write an address such as http://127.0.0.1:8000/v1".into(),
         RemoteError::Call(error) => return of_call(error),
         _ => return None,
     })
@@ -231,8 +242,8 @@ fn of_store(error: &store::Error) -> Option<String> {
         }
         E::DiskFull { .. } => "free some space; nothing was lost, the same command resumes".into(),
         E::NotPermitted { .. } => A_FOLDER.into(),
-        E::Io { source, .. } if source.kind() == ErrorKind::NotADirectory => {
-            "the data folder must be a folder: --data-dir FOLDER, or MEMLOCAL_HOME".into()
+        E::Io { source, .. } if matches!(source.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            A_FOLDER.into()
         }
         E::Postgres { .. } => {
             "check that it is running and has pgvector, and that this user may create tables (see --vectors)".into()
@@ -306,9 +317,24 @@ mod tests {
         check(unusable(ErrorKind::NotADirectory).into(), Some(A_FOLDER));
         check(unusable(ErrorKind::NotFound).into(), Some(A_FOLDER));
         check(unusable(ErrorKind::Other).into(), None);
+        let unusable = store::Error::Io { path: "data/corpora/c".into(), source: ErrorKind::NotFound.into() };
+        check(unusable.into(), Some(A_FOLDER));
         let no_model = FetchError::NotAModel { path: "a.txt".into(), lacking: "it is empty".into() };
         check(no_model.into(), Some(A_MODEL));
         let no_url = RemoteError::Address { problem: "it must begin with http://".into() };
-        check(no_url.into(), Some("--engine takes an address such as http://127.0.0.1:8000/v1"));
+        check(no_url.into(), Some("write an address such as http://127.0.0.1:8000/v1"));
+    }
+
+    #[test]
+    fn a_message_of_a_server_has_one_hint() {
+        let refused = |status: u16| {
+            let reason = "there is no path\nhint: see /openapi.json".into();
+            let error = CallError::Refused { step: "answer", endpoint: "http://a/v1".into(), status, reason };
+            let error = anyhow::Error::from(error);
+            assert!(in_one_line(&error).ends_with("there is no path"), "{error}");
+            hint_of(&error)
+        };
+        assert_eq!(refused(404).as_deref(), Some("see /openapi.json"));
+        assert_eq!(refused(401).as_deref(), Some("put a key of this endpoint into MEMLOCAL_ENGINE_KEY"));
     }
 }

@@ -310,17 +310,22 @@ pub struct EndpointFlags {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::ffi::OsString;
 
     use clap::Parser;
 
-    use super::{AdapterFlag, GlobalFlags, Gpu, KvPrecision};
+    use super::{AdapterFlag, EndpointFlags, GlobalFlags, Gpu, KvPrecision, ModelFlags};
 
-    #[derive(Parser)]
-    struct Flags {
+    /// The flags of a command that runs models.
+    #[derive(Debug, Parser)]
+    pub(crate) struct Flags {
         #[command(flatten)]
-        global: GlobalFlags,
+        pub models: ModelFlags,
+        #[command(flatten)]
+        pub endpoint: EndpointFlags,
+        #[command(flatten)]
+        pub global: GlobalFlags,
     }
 
     #[test]

@@ -1,10 +1,10 @@
-//! From command-line flags to a running engine: what the programs `memlocal` and `memlocal-bench` share.
+//! From command-line flags to a running engine: what the programs `memlocal`, `memlocal-bench` and `memlocal-train` share.
 //!
 //! [`flags`] defines the flags, [`config_file`] gives them defaults, [`home`] finds the data folder, [`fetching`] finds and
 //! fetches models, [`loader`] loads them and starts an engine, [`one_model`] loads a further one,
 //! [`preloaded`] unloads them and loads them again, [`plan`] says what fits into
 //! memory, [`split`] which layers go to which device, [`Backend`] is that engine or an endpoint on the network. [`output`], [`progress`] and [`failure`] print results,
-//! progress and errors.
+//! progress and errors, [`usage`] those of the command line.
 //!
 //! Not here: commands.
 
@@ -27,6 +27,7 @@ pub mod progress;
 pub mod shell;
 pub mod split;
 pub mod typed_model;
+pub mod usage;
 
 mod adapters;
 mod backend;

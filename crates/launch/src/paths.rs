@@ -28,8 +28,11 @@ pub fn shown(path: impl AsRef<Path>) -> String {
 /// Checks that a new file has a folder.
 ///
 /// # Errors
-/// If there is none.
+/// If there is none, or the path is that of a folder.
 pub fn check_folder_of(file: &Path) -> Result<()> {
+    if file.is_dir() {
+        return Err(refusal(format!("{} is a folder", file.display()), "name a file in it"));
+    }
     match file.parent() {
         Some(folder) if !folder.as_os_str().is_empty() && !folder.is_dir() => {
             Err(refusal(format!("there is no folder {}", folder.display()), "make it, or choose another place"))

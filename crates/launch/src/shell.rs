@@ -3,10 +3,11 @@
 use std::fs;
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Command;
 use clap_complete::Shell;
 
+use crate::failure::refusal;
 use crate::output::print;
 
 /// Prints the completion script of a program for a shell.
@@ -19,7 +20,8 @@ pub fn print_completions(mut command: Command, shell: Shell) -> Result<()> {
 
 /// Writes a man page for the program and one for each command, `memlocal-serve.1` and the like.
 pub fn write_man_pages(command: Command, folder: &Path) -> Result<()> {
-    let cannot = || format!("cannot write to {}", folder.display());
-    fs::create_dir_all(folder).with_context(cannot)?;
-    clap_mangen::generate_to(command, folder).with_context(cannot)
+    let written = fs::create_dir_all(folder).and_then(|()| clap_mangen::generate_to(command, folder));
+    written.map_err(|error| {
+        refusal(format!("cannot write to {}: {error}", folder.display()), "choose a folder that you may write to")
+    })
 }

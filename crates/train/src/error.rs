@@ -50,8 +50,8 @@ pub enum TrainError {
     /// Replies cannot be sampled.
     #[error("cannot sample replies: {0}")]
     Rollout(String),
-    /// The base model.
-    #[error(transparent)]
+    /// The base model; its error is a cause of its own, with a hint.
+    #[error("{0}")]
     Model(#[from] models::ModelError),
     /// The computation failed.
     #[error("computation failed")]

@@ -4,7 +4,10 @@ mod command;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
+use launch::failure::{self, refusal};
+use launch::flags::STYLES;
+use launch::usage;
 use train::TrainError;
 
 #[global_allocator]
@@ -12,7 +15,7 @@ static ALLOCATOR: kernels::memory::LargePages = kernels::memory::LargePages;
 
 /// Trains low-rank adapters for a language model.
 #[derive(Debug, Parser)]
-#[command(name = "memlocal-train", version, about)]
+#[command(name = "memlocal-train", version, about, styles = STYLES)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -29,16 +32,22 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let done = match Cli::parse().command {
+    let Cli { command } = usage::parse(Cli::command());
+    let done = match command {
         Command::Data(args) => command::data::data(&args),
         Command::Run(args) => command::run::run(&args),
         Command::Reinforce(args) => command::reinforce::reinforce(&args),
     };
-    let Err(error) = done else { return ExitCode::SUCCESS };
-    eprintln!("error: {error}");
-    error.chain().skip(1).for_each(|cause| eprintln!("cause: {cause}"));
-    if let Some(hint) = error.downcast_ref::<TrainError>().and_then(TrainError::hint) {
-        eprintln!("hint: {hint}");
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => failure::report(&with_hint(error)),
     }
-    ExitCode::FAILURE
+}
+
+/// Gives an error of training its hint.
+fn with_hint(error: anyhow::Error) -> anyhow::Error {
+    match error.downcast_ref::<TrainError>().and_then(TrainError::hint) {
+        Some(hint) => refusal(format!("{error:#}"), hint),
+        None => error,
+    }
 }

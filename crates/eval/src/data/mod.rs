@@ -7,6 +7,7 @@ pub(crate) mod files;
 pub(crate) mod locomo;
 pub(crate) mod multihop;
 pub(crate) mod musique;
+pub(crate) mod squad;
 pub(crate) mod xquad;
 
 mod pool;

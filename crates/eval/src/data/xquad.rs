@@ -3,34 +3,10 @@
 
 use std::path::Path;
 
-use serde::Deserialize;
-
 use super::pool::Pool;
-use super::records::Records;
+use super::squad::{self, Qa};
 use super::{Collection, Dataset, Query, Wanted, files};
 use crate::{Error, Result};
-
-#[derive(Deserialize)]
-struct File {
-    data: Vec<Article>,
-}
-
-#[derive(Deserialize)]
-struct Article {
-    paragraphs: Vec<Paragraph>,
-}
-
-#[derive(Deserialize)]
-struct Paragraph {
-    context: String,
-    qas: Vec<Question>,
-}
-
-#[derive(Deserialize)]
-struct Question {
-    id: String,
-    question: String,
-}
 
 /// One collection for each `xquad.LANGUAGE.json`, named by its language.
 pub(crate) fn load(path: &Path) -> Result<Dataset> {
@@ -49,10 +25,9 @@ pub(crate) fn load(path: &Path) -> Result<Dataset> {
 fn collection(language: String, file: &Path) -> Result<Collection> {
     let mut pool = Pool::default();
     let mut queries = Vec::new();
-    let articles = Records::<File>::read(file)?.into_values().flat_map(|file| file.data);
-    for paragraph in articles.flat_map(|article| article.paragraphs) {
+    for paragraph in squad::read(file)?.into_iter().flat_map(|article| article.paragraphs) {
         let place = pool.put("", &paragraph.context);
-        queries.extend(paragraph.qas.into_iter().map(|Question { id, question }| Query {
+        queries.extend(paragraph.qas.into_iter().map(|Qa { id, question, .. }| Query {
             id,
             text: question,
             groups: vec![language.clone()],

@@ -52,7 +52,7 @@ pub(super) async fn measure(
         }
         memory::prepare(&mut writer, &session, &mut |_| {}).await?;
         let memorised = outcome(started, trace.usage());
-        let pages = writer.passages(Layer::Page).map_err(MemoryError::from)?.len();
+        let pages = writer.count(Layer::Page).map_err(MemoryError::from)?;
         let started = Instant::now();
         let answer = memory::ask(QUESTION, &writer, &session).await?;
         measured.push((pages, memorised, outcome(started, answer.usage)));

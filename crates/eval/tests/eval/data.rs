@@ -1,6 +1,7 @@
 //! Every data format in a small sample, and the real files where they are available.
 
 use eval::{Dataset, Query, Suite};
+use serde_json::{Value, json};
 
 use crate::{Files, evaluation_data};
 
@@ -155,8 +156,9 @@ fn locomo_reads_evidence_as_it_is_meant() {
 fn a_limit_keeps_the_first_queries_and_all_that_they_search() {
     fn check(limit: usize, expect: &[(usize, usize)], notes: &[&str]) {
         let file = |count: usize| {
-            let qas: Vec<String> = (0..count).map(|id| format!("{{\"id\": \"{id}\", \"question\": \"?\"}}")).collect();
-            format!("{{\"data\": [{{\"paragraphs\": [{{\"context\": \"c\", \"qas\": [{}]}}]}}]}}", qas.join(", "))
+            let qas: Vec<Value> =
+                (0..count).map(|id| json!({ "id": id.to_string(), "question": "?", "answers": [] })).collect();
+            json!({ "data": [{ "title": "t", "paragraphs": [{ "context": "c", "qas": qas }] }] }).to_string()
         };
         let files = Files::new(&[("xquad.a.json", &file(3)), ("xquad.b.json", &file(2))]);
         let mut data = load(Suite::Xquad, &files, "");

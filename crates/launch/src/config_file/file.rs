@@ -12,9 +12,9 @@ use toml::de::{DeTable, DeValue};
 
 use super::defaults::{MODEL_COMMANDS, Setting, flag_of, is_of_models, with_default};
 use super::given::Given;
-use super::usage::{self, in_plain_words};
 use crate::failure::refusal;
 use crate::home;
+use crate::usage::{self, in_plain_words, similar};
 
 /// The section of models.
 const MODELS: &str = "models";
@@ -180,13 +180,6 @@ impl File<'_> {
     fn refused(&self, line: usize, what: &str, hint: String) -> anyhow::Error {
         refusal(format!("{}, line {line}: {what}", self.path.display()), hint)
     }
-}
-
-/// The name that another one most likely misspells, also with `_` for `-`.
-fn similar<'n>(given: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
-    let given = given.replace('_', "-");
-    let edits = names.map(|name| (strsim::damerau_levenshtein(&given, name), name));
-    edits.filter(|(edits, name)| *edits <= 2 && *edits < name.len()).min().map(|(_, name)| name)
 }
 
 /// The sections that a setting which is in none may be in, by name.

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
+use launch::flags::at_least_one;
 use models::adapter::{Adapter, Projection};
 use models::{DecoderSpec, LocalTime};
 use portable::Arithmetic;
@@ -48,7 +49,7 @@ pub(crate) struct TrainArgs {
     /// An adapter to start from.
     #[arg(long)]
     start: Option<PathBuf>,
-    #[arg(long, default_value_t = 16)]
+    #[arg(long, default_value_t = 16, value_parser = at_least_one)]
     rank: usize,
     #[arg(long, default_value_t = 32.0)]
     alpha: f32,
@@ -109,7 +110,6 @@ pub(crate) struct Loaded {
 impl TrainArgs {
     /// Loads the base model and the adapter to start from.
     pub fn load(&self) -> anyhow::Result<Loaded> {
-        anyhow::ensure!(self.rank > 0, "the rank is 0; it must be at least 1");
         if let Some(threads) = self.threads {
             kernels::pool::set_threads(threads);
         }
@@ -162,7 +162,6 @@ impl TrainArgs {
     pub fn train(&self, loaded: Loaded, lessons: &mut dyn Lessons, schedule: Schedule) -> anyhow::Result<()> {
         let Loaded { base, start, time } = loaded;
         let Schedule { rate, warm_up, steps } = schedule;
-        anyhow::ensure!(steps > 0, "there are 0 steps; there must be at least 1");
         let (decay, weight_decay, clip) = (self.decay, self.weight_decay, self.clip);
         let options = Options {
             folder: self.out.clone(),

@@ -6,6 +6,7 @@ use calls::Agent;
 use candle_core::Device;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
+use launch::flags::at_least_one;
 use portable::{Lora, LoraSettings};
 use train::TrainError;
 use train::policy::Policy;
@@ -38,7 +39,7 @@ pub(crate) struct ReinforceArgs {
     #[arg(long, default_value_t = 8, conflicts_with = "rollouts", value_parser = clap::value_parser!(u32).range(2..))]
     samples: u32,
     /// Tokens of a reply to a prompt of `--data` at most.
-    #[arg(long, default_value_t = 32, conflicts_with = "rollouts")]
+    #[arg(long, default_value_t = 32, conflicts_with = "rollouts", value_parser = at_least_one)]
     reply_tokens: usize,
     /// Temperature at which replies are drawn and scored; calls of --rollouts at another one are left out, and counted
     /// [default: 1; with --rollouts 0.3, as `memlocal-bench qa` draws them].
@@ -56,7 +57,7 @@ pub(crate) struct ReinforceArgs {
     #[arg(long, default_value_t = 5)]
     warm_up: usize,
     /// Steps; all prompts or trajectories once if not given.
-    #[arg(long)]
+    #[arg(long, value_parser = at_least_one)]
     steps: Option<usize>,
 }
 
@@ -66,7 +67,6 @@ pub(crate) fn reinforce(args: &ReinforceArgs) -> anyhow::Result<()> {
         temperature > 0.0 && temperature.is_finite(),
         "the temperature is {temperature}; it must be a number above 0"
     );
-    anyhow::ensure!(args.reply_tokens > 0, "the tokens of a reply are 0; there must be at least 1");
     anyhow::ensure!(args.kl >= 0.0, "the weight of the divergence is {}; it must be at least 0", args.kl);
     anyhow::ensure!(args.ratio_clip > 0.0, "the clip of ratios is {}; it must be above 0", args.ratio_clip);
     let mut loaded = args.training.load()?;

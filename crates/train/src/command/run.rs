@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use launch::flags::at_least_one;
 use train::batch::tokens_of;
 use train::lessons::Supervised;
 
@@ -24,7 +25,7 @@ pub(crate) struct RunArgs {
     #[arg(long, default_value_t = 30)]
     warm_up: usize,
     /// Steps; all examples once if not given.
-    #[arg(long)]
+    #[arg(long, value_parser = at_least_one)]
     steps: Option<usize>,
 }
 

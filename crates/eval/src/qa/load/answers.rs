@@ -22,10 +22,11 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use super::xquad::{self, Article, Paragraph, text_of};
+use super::xquad::text_of;
 use super::{locomo, narrative, wiki};
 use crate::data::files;
 use crate::data::locomo::ANSWERABLE;
+use crate::data::squad::{self, Article, Paragraph};
 use crate::qa::case::{Case, Cases, Question, document};
 use crate::score::{contains_answer, squad_words};
 use crate::{Error, Random, Result};
@@ -99,7 +100,7 @@ type At = (usize, usize, usize);
 
 /// Questions asked of their articles, and others asked of articles without the paragraph of the answer.
 fn xquad(file: &Path, cases: &mut Cases) -> Result<()> {
-    let articles = xquad::read(file)?;
+    let articles = squad::read(file)?;
     let mut order = Vec::new();
     for (article, Article { paragraphs, .. }) in articles.iter().enumerate() {
         for (paragraph, Paragraph { qas, .. }) in paragraphs.iter().enumerate() {

@@ -8,8 +8,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::xquad::{self, Qa, text_of};
+use super::xquad::text_of;
 use crate::data::files;
+use crate::data::squad::{self, Qa};
 use crate::qa::case::{Case, Cases, Evidence, Question, document};
 use crate::{Error, Result};
 
@@ -28,7 +29,7 @@ pub(crate) fn load(path: &Path) -> Result<Cases> {
         |error: serde_json::Error| Error::NotTheData { path: "follow-ups.json".into(), problem: error.to_string() };
     let rows: Vec<Row> = serde_json::from_str(ROWS).map_err(wrong)?;
     let file = files::find(path, &["xquad.en"])?;
-    let articles = xquad::read(&file)?;
+    let articles = squad::read(&file)?;
     let (mut sources, mut places) = (Vec::new(), BTreeMap::new());
     for (source, article) in articles.iter().enumerate() {
         let (text, spans) = text_of(article, None);

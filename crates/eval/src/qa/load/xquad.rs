@@ -1,50 +1,13 @@
-//! XQuAD's articles with their paragraphs and questions, in SQuAD's form.
+//! XQuAD's articles as texts, and its questions about them.
 
 use std::ops::Range;
-use std::path::Path;
 
-use serde::Deserialize;
-
-use crate::Result;
-use crate::data::records::Records;
+use crate::data::squad::{Article, Qa};
 use crate::qa::case::{Evidence, Question, Text};
 
-#[derive(Deserialize)]
-struct Xquad {
-    data: Vec<Article>,
-}
-
-#[derive(Deserialize)]
-pub(super) struct Article {
-    pub title: String,
-    pub paragraphs: Vec<Paragraph>,
-}
-
-#[derive(Deserialize)]
-pub(super) struct Paragraph {
-    pub context: String,
-    pub qas: Vec<Qa>,
-}
-
-#[derive(Deserialize)]
-pub(super) struct Qa {
-    pub id: String,
-    pub question: String,
-    answers: Vec<Answer>,
-}
-
-#[derive(Deserialize)]
-struct Answer {
-    text: String,
-}
-
 impl Qa {
-    pub fn golds(&self) -> Vec<String> {
-        self.answers.iter().map(|answer| answer.text.clone()).collect()
-    }
-
     /// The question of a part, answered by a span of its only source.
-    pub fn asked(&self, part: &str, paragraph: usize, bytes: Range<usize>) -> Question {
+    pub(super) fn asked(&self, part: &str, paragraph: usize, bytes: Range<usize>) -> Question {
         Question {
             id: self.id.clone(),
             text: self.question.clone(),
@@ -54,11 +17,6 @@ impl Qa {
             ..Question::default()
         }
     }
-}
-
-/// The articles of a file.
-pub(super) fn read(file: &Path) -> Result<Vec<Article>> {
-    Ok(Records::<Xquad>::read(file)?.into_values().flat_map(|file| file.data).collect())
 }
 
 /// The paragraphs of an article but one, with their places.

@@ -9,6 +9,7 @@ use serde::Deserialize;
 use super::{Kind, Task};
 use crate::data::files;
 use crate::data::records::Records;
+use crate::data::squad;
 use crate::{Error, Result};
 
 /// Word lists, sentences of novels, and questions over paragraphs.
@@ -40,33 +41,6 @@ pub(super) struct Asked {
     pub needed: Vec<usize>,
     /// Paragraphs to fill up with first.
     pub first: Vec<usize>,
-}
-
-#[derive(Deserialize)]
-struct Squad {
-    data: Vec<Article>,
-}
-
-#[derive(Deserialize)]
-struct Article {
-    paragraphs: Vec<Paragraph>,
-}
-
-#[derive(Deserialize)]
-struct Paragraph {
-    context: String,
-    qas: Vec<SquadQa>,
-}
-
-#[derive(Deserialize)]
-struct SquadQa {
-    question: String,
-    answers: Vec<SquadAnswer>,
-}
-
-#[derive(Deserialize)]
-struct SquadAnswer {
-    text: String,
 }
 
 #[derive(Deserialize)]
@@ -156,19 +130,17 @@ impl Materials {
     }
 
     fn read_squad(&mut self, path: &Path) -> Result<()> {
-        for squad in Records::<Squad>::read(path)?.into_values() {
-            for article in squad.data {
-                let places = self.squad.paragraphs.len()..self.squad.paragraphs.len() + article.paragraphs.len();
-                for (place, paragraph) in places.clone().zip(article.paragraphs) {
-                    self.squad.paragraphs.push(paragraph.context);
-                    let questions = paragraph.qas.into_iter().map(|qa| Asked {
-                        question: qa.question,
-                        golds: qa.answers.into_iter().map(|answer| answer.text).collect(),
-                        needed: vec![place],
-                        first: places.clone().filter(|other| *other != place).collect(),
-                    });
-                    self.squad.questions.extend(questions);
-                }
+        for article in squad::read(path)? {
+            let places = self.squad.paragraphs.len()..self.squad.paragraphs.len() + article.paragraphs.len();
+            for (place, paragraph) in places.clone().zip(article.paragraphs) {
+                self.squad.paragraphs.push(paragraph.context);
+                let questions = paragraph.qas.into_iter().map(|qa| Asked {
+                    golds: qa.golds(),
+                    question: qa.question,
+                    needed: vec![place],
+                    first: places.clone().filter(|other| *other != place).collect(),
+                });
+                self.squad.questions.extend(questions);
             }
         }
         self.files.push(path.to_owned());
