@@ -22,6 +22,8 @@ struct Document;
 #[derive(ToSchema)]
 #[allow(dead_code, reason = "it describes what `ServerError::body` writes")]
 struct Refusal {
+    /// `error`, for requests with the header `anthropic-version`; absent for others.
+    r#type: Option<String>,
     error: Reason,
 }
 

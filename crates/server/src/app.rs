@@ -351,8 +351,17 @@ mod tests {
 
     use calls::{Prompt, Scripted, ScriptedEmbedder};
     use futures_util::poll;
+    use tempfile::TempDir;
 
     use super::*;
+
+    impl Shared {
+        /// An app whose models have no answers, with its data in a new folder.
+        pub fn scripted() -> (App, TempDir) {
+            let data = tempfile::tempdir().expect("the system has a folder for temporary files");
+            (Shared::new(Arc::new(Scripted::new(100)), Arc::new(ScriptedEmbedder), Config::new(data.path())), data)
+        }
+    }
 
     #[tokio::test]
     async fn a_call_is_made_when_it_is_its_turn() {

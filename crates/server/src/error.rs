@@ -30,6 +30,8 @@ pub enum ServerError {
     NotFound(String),
     #[error("there is no path {0}")]
     NoPath(String),
+    #[error("this server does not have Anthropic's API of files")]
+    OpenAiFiles,
     #[error("{0}")]
     Conflict(String),
     #[error("corpus {0} is locked by a job")]
@@ -133,7 +135,7 @@ impl ServerError {
         match self {
             Self::Invalid { .. } => (S::BAD_REQUEST, "invalid_value"),
             Self::UnknownModel(_) | Self::OtherWork(_) => (S::NOT_FOUND, "model_not_found"),
-            Self::NotFound(_) | Self::NoPath(_) => (S::NOT_FOUND, "not_found"),
+            Self::NotFound(_) | Self::NoPath(_) | Self::OpenAiFiles => (S::NOT_FOUND, "not_found"),
             Self::Conflict(_) | Self::CorpusLocked(_) | Self::NoThreads | Self::Pulling | Self::Fixed(_) => {
                 (S::CONFLICT, "conflict")
             }

@@ -17,6 +17,7 @@ use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::time::timeout;
 
+use crate::anthropic::error::in_anthropics_form;
 use crate::error::{Result, ServerError};
 
 /// How messages are framed.
@@ -24,6 +25,8 @@ use crate::error::{Result, ServerError};
 pub(crate) enum Framing {
     /// Server-sent events.
     Events,
+    /// Server-sent events of Anthropic's API, whose errors have another form.
+    AnthropicEvents,
     /// One JSON object per line, as by Ollama.
     Lines,
 }
@@ -67,8 +70,8 @@ impl Sink {
         let json = serde_json::to_string(value).unwrap_or_default();
         let text = match (self.framing, name) {
             (Framing::Lines, _) => format!("{json}\n"),
-            (Framing::Events, "") => format!("data: {json}\n\n"),
-            (Framing::Events, name) => format!("event: {name}\ndata: {json}\n\n"),
+            (_, "") => format!("data: {json}\n\n"),
+            (_, name) => format!("event: {name}\ndata: {json}\n\n"),
         };
         self.send(text);
     }
@@ -124,7 +127,7 @@ where
 
 fn response(framing: Framing, body: Body) -> Response {
     let kind = match framing {
-        Framing::Events => "text/event-stream",
+        Framing::Events | Framing::AnthropicEvents => "text/event-stream",
         Framing::Lines => "application/x-ndjson",
     };
     ([(header::CONTENT_TYPE, kind), (header::CACHE_CONTROL, "no-cache")], body).into_response()
@@ -135,7 +138,7 @@ fn response(framing: Framing, body: Body) -> Response {
 fn pieces(receiver: Receiver<Piece>, framing: Framing) -> impl futures_util::Stream<Item = Result<Bytes>> {
     stream::unfold(receiver, move |mut receiver| async move {
         let piece = match framing {
-            Framing::Events => timeout(KEEP_ALIVE_INTERVAL, receiver.recv()).await,
+            Framing::Events | Framing::AnthropicEvents => timeout(KEEP_ALIVE_INTERVAL, receiver.recv()).await,
             Framing::Lines => Ok(receiver.recv().await),
         };
         let bytes = match piece {
@@ -156,6 +159,9 @@ fn to_bytes(piece: Piece, framing: Framing) -> Option<Bytes> {
     error.log();
     let text = match framing {
         Framing::Events => format!("event: error\ndata: {}\n\n", error.body()),
+        Framing::AnthropicEvents => {
+            format!("event: error\ndata: {}\n\n", in_anthropics_form(error.status().0, error.body()))
+        }
         Framing::Lines => format!("{}\n", json!({ "error": error.ollama_text() })),
     };
     Some(text.into())
@@ -178,13 +184,17 @@ mod tests {
             let bytes = to_bytes(Piece::Failed(error), framing).expect("a failure is sent");
             String::from_utf8(bytes.to_vec()).expect("a text")
         };
-        let [event, line] = tracing::subscriber::with_default(logger, || [Framing::Events, Framing::Lines].map(failed));
+        let framings = [Framing::Events, Framing::AnthropicEvents, Framing::Lines];
+        let [event, of_anthropic, line] = tracing::subscriber::with_default(logger, || framings.map(failed));
         assert!(event.starts_with("event: error\ndata: ") && event.contains("longer --deadline"), "{event}");
+        let data = of_anthropic.strip_prefix("event: error\ndata: ").expect("an event");
+        let data: serde_json::Value = serde_json::from_str(data).expect("it is JSON");
+        assert_eq!((&data["type"], &data["error"]["type"]), (&json!("error"), &json!("timeout_error")));
         assert!(line.contains("was cancelled\\nhint: start the server with a longer --deadline"), "{line}");
         let said = fs::read_to_string(&log).expect("it is there");
         assert_eq!(
             said.lines().filter(|line| line.contains("ERROR") && line.contains("took longer than 9 s")).count(),
-            2
+            3
         );
     }
 }

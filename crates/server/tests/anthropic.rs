@@ -30,6 +30,21 @@ fn ask(script: Scripted, more: Value) -> (Answer, Call) {
     (answer, caller.seen().remove(0))
 }
 
+/// Checks that it is an error of this kind in Anthropic's form.
+#[track_caller]
+fn check(answer: &Answer, status: u16, kind: &str, says: &str) {
+    let body = answer.json();
+    assert_eq!((answer.status, &body["type"]), (status, &json!("error")), "{body}");
+    assert_eq!(body["error"]["type"], kind);
+    let message = body["error"]["message"].as_str().expect("a message");
+    assert!(message.contains(says), "{message}");
+}
+
+/// Reads a path as Anthropic's clients do.
+fn get(host: &Host, path: &str) -> Answer {
+    host.send("GET", path, &[("anthropic-version", "2023-06-01")], "")
+}
+
 fn weather() -> Value {
     let schema = json!({ "type": "object", "properties": { "city": { "type": "string" } }, "required": ["city"] });
     json!({ "name": "weather", "description": "Says it.", "input_schema": schema, "cache_control": { "type": "ephemeral" } })
@@ -249,16 +264,6 @@ fn tokens_are_counted_with_tools() {
 #[test]
 fn errors_have_anthropics_form() {
     let host = Host::new(says("Yes."));
-    let check = |answer: &Answer, status: u16, kind: &str, says: &str| {
-        let body = answer.json();
-        assert_eq!(
-            (answer.status, &body["type"], &body["error"]["type"]),
-            (status, &json!("error"), &json!(kind)),
-            "{body}"
-        );
-        let message = body["error"]["message"].as_str().expect("a message");
-        assert!(message.contains(says), "{message}");
-    };
     let refused = |more: Value, says: &str| check(&host.post(PATH, &hello(more)), 400, "invalid_request_error", says);
     refused(json!({ "max_tokens": null }), "`max_tokens` is required");
     refused(json!({ "messages": [] }), "needs messages");
@@ -289,6 +294,44 @@ fn errors_have_anthropics_form() {
         let busy = Host::new(Scripted::new(CONTEXT_TOKENS).fail("messages", CallError::Overloaded { queued: 9 }));
         check(&busy.post(PATH, &hello(json!({ "stream": stream }))), 429, "rate_limit_error", "");
     }
+}
+
+#[test]
+fn models_are_listed_in_parts() {
+    let host = Host::new(says("Yes."));
+    let ids = |query: &str| {
+        let list = get(&host, &format!("/v1/models{query}")).json();
+        let ids: Vec<Value> =
+            list["data"].as_array().expect("models").iter().map(|model| model["id"].clone()).collect();
+        assert_eq!((ids.first(), ids.last()), (list.get("first_id"), list.get("last_id")));
+        (json!(ids), list["has_more"] == true)
+    };
+    assert_eq!(ids(""), (json!(["scripted", "letters"]), false));
+    assert_eq!(ids("?limit=1"), (json!(["scripted"]), true));
+    assert_eq!(ids("?limit=1&after_id=scripted"), (json!(["letters"]), false));
+    assert_eq!(ids("?limit=1&before_id=letters"), (json!(["scripted"]), false));
+    let model = get(&host, "/v1/models/letters").json();
+    assert_eq!((&model["type"], &model["display_name"]), (&json!("model"), &json!("letters")));
+    assert!(model["created_at"].as_str().is_some_and(|time| time.ends_with('Z')), "{model}");
+}
+
+#[test]
+fn errors_of_paths_of_two_apis_have_the_form_of_the_client() {
+    let host = Host::new(says("Yes."));
+    for (path, status, kind, says) in [
+        ("/v1/models/claude", 404, "not_found_error", "`claude` does not exist"),
+        ("/v1/models?limit=0", 400, "invalid_request_error", "`limit` must be 1 to 1000"),
+        ("/v1/models?after_id=claude", 400, "invalid_request_error", "the list has no entry `claude`"),
+        ("/v1/files", 404, "not_found_error", "hint: /v1/files is OpenAI's API"),
+        ("/v1/files/file-1/content", 404, "not_found_error", "hint: /v1/files is OpenAI's API"),
+        ("/v1/skills", 404, "not_found_error", "there is no path /v1/skills"),
+    ] {
+        check(&get(&host, path), status, kind, says);
+    }
+    let without = host.get("/v1/models/claude");
+    without.refused(404, "model_not_found");
+    assert_eq!((without.json().get("type"), host.get("/v1/files").status), (None, 200));
+    get(&host, "/api/none").refused_plainly(404);
 }
 
 #[test]

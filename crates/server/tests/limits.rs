@@ -119,6 +119,8 @@ fn a_slow_client_blocks_no_others_and_times_out() {
         &[("content-type", "multipart/form-data; boundary=x"), ("connection", "close")],
     ));
     assert_eq!(host.post("/v1/chat/completions", &question("scripted")).status, 200, "the only place is free");
+    let mut head = TcpStream::connect(host.address).expect("the server listens");
+    head.write_all(b"GET /health HTTP/1.1\r\n").expect("the server reads");
     for mut socket in slow {
         let mut answer = String::new();
         socket.read_to_string(&mut answer).expect("the server answers");
@@ -127,8 +129,6 @@ fn a_slow_client_blocks_no_others_and_times_out() {
             "{answer}"
         );
     }
-    let mut head = TcpStream::connect(host.address).expect("the server listens");
-    head.write_all(b"GET /health HTTP/1.1\r\n").expect("the server reads");
     assert_eq!(head.read_to_string(&mut String::new()).expect("the server closes"), 0, "half a head is no request");
 }
 

@@ -2,24 +2,12 @@
 
 use std::sync::Arc;
 
-use calls::Scripted;
 use serde_json::{Value, json};
 
-use crate::host::{Answer, CONTEXT_TOKENS, Host};
+use crate::host::{Answer, Host};
+use crate::threads::{QUESTION, WALL, host, script};
 
-const WALL: &str = "In November a storm broke the harbour wall near Pell.";
-const QUESTION: &str = "What did the storm break?";
 const NOTES: &str = "/v1/corpora/pell/notes";
-
-fn script() -> Scripted {
-    Scripted::new(CONTEXT_TOKENS).answer("answer", "A storm broke the wall.")
-}
-
-fn host() -> Host {
-    let host = Host::new(script());
-    host.corpus("pell", &[("wall.txt", WALL)]);
-    host
-}
 
 /// A thread with one answer, and the answer.
 fn asked(host: &Host) -> (String, Value) {

@@ -57,7 +57,7 @@ fn a_reference_is_the_item_of_a_kept_response() {
     // A response has the items that its input names, and outlives the response that they are from.
     assert_eq!(host.delete(&path(&first)).status, 200);
     let items = host.get(&format!("{}/input_items?order=asc", path(&second))).json()["data"].take();
-    assert_eq!((&items[0]["content"], &items[1]), (&json!("Count."), &first["output"][0]));
+    assert_eq!((&items[0]["content"][0]["text"], &items[1]), (&json!("Count."), &first["output"][0]));
     create(&host, json!({ "input": references(on) }));
     for call in caller.seen().into_iter().skip(1) {
         let turns: Vec<(Role, String)> =
@@ -78,11 +78,15 @@ fn a_response_is_shown_and_deleted() {
     assert_eq!(host.get(&path).json(), response);
     let list = |query: &str| host.get(&format!("{path}/input_items{query}")).json();
     let all = list("?order=asc");
-    assert_eq!((&all["data"][0]["content"], &all["data"][1]["id"]), (&json!("One?"), &json!("mine")));
+    let (first, second) = (&all["data"][0], &all["data"][1]);
+    assert_eq!((&first["type"], &second["id"]), (&json!("message"), &json!("mine")));
+    assert_eq!(first["content"], json!([{ "type": "input_text", "text": "One?" }]), "as clients read it");
     let part = list("?limit=1");
     assert_eq!((&part["data"], &part["has_more"]), (&json!([all["data"][1]]), &json!(true)));
     assert_eq!(list("?limit=1&after=mine")["data"], json!([all["data"][0]]));
     host.get(&format!("{path}/input_items?limit=0")).refused(400, "invalid_value");
+    assert_eq!(host.get(&format!("{path}?stream=false")).status, 200);
+    host.get(&format!("{path}?stream=true")).refused(400, "invalid_value");
     host.post(&format!("{path}/cancel"), &json!({})).refused(400, "invalid_value");
 
     assert_eq!(host.delete(&path).json(), json!({ "id": response["id"], "object": "response", "deleted": true }));

@@ -112,6 +112,25 @@ fn a_failure_in_the_middle_is_the_last_event() {
     assert!(!answer.text.contains("[DONE]"));
 }
 
+/// It fails after the head of the response, and before the first event.
+#[test]
+fn a_failure_in_a_stream_of_anthropics_api_has_its_form() {
+    let is_sent = Arc::new(Semaphore::new(0));
+    let waits = Arc::clone(&is_sent);
+    let host = Host::new(Double::new(says("")).answering(move |_, _| {
+        let waits = Arc::clone(&waits);
+        Box::pin(async move {
+            waits.acquire().await.expect("it stays open").forget();
+            Err(CallError::Failed { step: "messages", reason: "no".into() })
+        })
+    }));
+    let body = hello(json!({ "max_tokens": 9 })).to_string();
+    let socket = host.open("POST", "/v1/messages", &[("content-type", "application/json")], body.as_bytes());
+    read_until(&socket, "text/event-stream");
+    is_sent.add_permits(1);
+    read_until(&socket, "\"type\":\"api_error\"");
+}
+
 #[test]
 fn a_disconnect_cancels_the_calls() {
     let thinker = Thinker::default();

@@ -7,14 +7,14 @@ use serde_json::{Value, json};
 
 use crate::host::{Answer, CONTEXT_TOKENS, Host};
 
-const WALL: &str = "In November a storm broke the harbour wall near Pell.";
-const QUESTION: &str = "What did the storm break?";
+pub const WALL: &str = "In November a storm broke the harbour wall near Pell.";
+pub const QUESTION: &str = "What did the storm break?";
 
-fn script() -> Scripted {
+pub fn script() -> Scripted {
     Scripted::new(CONTEXT_TOKENS).answer("answer", "A storm broke the wall.")
 }
 
-fn host() -> Host {
+pub fn host() -> Host {
     let host = Host::new(script());
     host.corpus("pell", &[("wall.txt", WALL)]);
     host

@@ -41,20 +41,17 @@ pub(super) async fn reply(
         whole["stop_reason"] = stop_reason(&told).into();
         return Ok(Json(whole).into_response());
     }
-    respond(Framing::Events, |sink| async move {
+    respond(Framing::AnthropicEvents, |sink| async move {
         let _permit = permit;
         let opening = json!({ "message": message(&id, &name, json!([]), usage(Usage::default())) });
-        let events = Arc::new(Mutex::new(Events::new(sink.clone(), opening)));
+        let events = Arc::new(Mutex::new(Events::new(sink, opening)));
         let stepping = Arc::clone(&events);
         let on_step = move |line: &str| {
             if shows_steps {
                 lock(&stepping).piece(Piece::Thought(&format!("{line}\n")), "");
             }
         };
-        let told = match recall(&app, &tenant, question, on_step).await {
-            Ok(told) => told,
-            Err(error) => return lock(&events).fail(error),
-        };
+        let told = recall(&app, &tenant, question, on_step).await?;
         let mut events = lock(&events);
         events.piece(Piece::Text(&told.text, &[]), "");
         for citation in citations(&told) {

@@ -4,7 +4,7 @@ use axum::http::StatusCode;
 use serde_json::{Value, json};
 
 /// An error object with Anthropic's names of kinds, beside the fields that it has.
-pub(super) fn in_anthropics_form(status: StatusCode, mut body: Value) -> Value {
+pub(crate) fn in_anthropics_form(status: StatusCode, mut body: Value) -> Value {
     let kind = match status.as_u16() {
         401 => "authentication_error",
         403 => "permission_error",

@@ -4,7 +4,7 @@
 //! corpus are named.
 
 mod corpus;
-mod error;
+pub(crate) mod error;
 mod messages;
 mod reply;
 mod request;
@@ -60,9 +60,9 @@ async fn messages(
         let message = app.with_deadline(generation.message(&app)).await?;
         return Ok(Json(message).into_response());
     }
-    respond(Framing::Events, |sink| async move {
+    respond(Framing::AnthropicEvents, |sink| async move {
         let _permit = permit;
-        app.with_deadline(generation.stream(&sink, &app)).await.or_else(|error| generation.fail(error))
+        app.with_deadline(generation.stream(sink, &app)).await
     })
     .await
 }
@@ -94,10 +94,14 @@ async fn count_tokens(
 /// An error response larger than this is none of ours.
 const MAX_ERROR_BYTES: usize = 1 << 20;
 
-/// Gives errors of these routes Anthropic's form.
+/// Gives errors Anthropic's form: those of these routes, and below `/v1/` all that its clients receive. Of the paths that both
+/// APIs have, `/v1/models` answers clients of both, and `/v1/files` those of OpenAI alone.
 pub(crate) async fn errors(request: Request, next: Next) -> Response {
-    let is_ours = request.uri().path().starts_with("/v1/messages");
-    let response = next.run(request).await;
+    let path = request.uri().path();
+    let is_client = path.starts_with("/v1/") && request.headers().contains_key("anthropic-version");
+    let is_ours = is_client || path.starts_with("/v1/messages");
+    let wants_files = is_client && path.starts_with("/v1/files");
+    let response = if wants_files { ServerError::OpenAiFiles.into_response() } else { next.run(request).await };
     let status = response.status();
     if !is_ours || !(status.is_client_error() || status.is_server_error()) {
         return response;

@@ -5,10 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use calls::{Call, Finish, OnText, Piece, Reply, Usage};
 use serde_json::{Map, Value, json};
 
-use super::error::in_anthropics_form;
 use super::request::Asked;
 use crate::app::{App, fresh_id};
-use crate::error::{Result, ServerError};
+use crate::error::Result;
 use crate::openai::params::OutputLength;
 use crate::openai::thinking::limits;
 use crate::stream::Sink;
@@ -20,16 +19,13 @@ pub(super) struct Generation {
     call_id: String,
     asked: Asked,
     max_tokens: usize,
-    events: Arc<Mutex<Events>>,
 }
 
 /// The state of a streamed message.
-#[derive(Default)]
 pub(super) struct Events {
-    sink: Option<Sink>,
-    /// The first event, until it is sent.
+    sink: Sink,
+    /// The first event, until it is sent. It is sent with the first piece, so that a refusal before it has its own status.
     opening: Option<Value>,
-    has_started: bool,
     /// The block that is being written: its number and kind.
     block: Option<(usize, Kind)>,
     blocks: usize,
@@ -46,12 +42,7 @@ enum Kind {
 impl Generation {
     pub fn new(asked: Asked, max_tokens: usize) -> Result<Generation> {
         let (id, call_id) = (fresh_id("msg")?, fresh_id("toolu")?);
-        Ok(Generation { id, call_id, asked, max_tokens, events: Arc::default() })
-    }
-
-    /// Ends the stream with an error; before the first event it is returned, since it has a status of its own.
-    pub fn fail(&self, error: ServerError) -> Result<()> {
-        lock(&self.events).fail(error)
+        Ok(Generation { id, call_id, asked, max_tokens })
     }
 
     /// The call within what the context leaves, and its prompt's tokens.
@@ -88,17 +79,17 @@ impl Generation {
     }
 
     /// Streams the message.
-    pub async fn stream(&self, sink: &Sink, app: &App) -> Result<()> {
+    pub async fn stream(&self, sink: Sink, app: &App) -> Result<()> {
         let (call, prompt_tokens) = self.call(app).await?;
         let limit = call.limits.reply_tokens();
         let counted = Usage { prompt_tokens, ..Usage::default() };
         let opening = json!({ "message": self.object(json!([]), usage(counted)) });
-        *lock(&self.events) = Events::new(sink.clone(), opening);
-        let (events, call_id) = (Arc::clone(&self.events), self.call_id.clone());
-        let on_text = OnText::pieces(move |piece| lock(&events).piece(piece, &call_id));
+        let events = Arc::new(Mutex::new(Events::new(sink, opening)));
+        let (written, call_id) = (Arc::clone(&events), self.call_id.clone());
+        let on_text = OnText::pieces(move |piece| lock(&written).piece(piece, &call_id));
         let reply = app.call(call.tenant, Call { on_text: Some(on_text), ..call }).await?;
         let stop_reason = self.stop_reason(&reply, limit);
-        lock(&self.events).end(stop_reason, reply.stopped_by.as_deref(), reply.usage);
+        lock(&events).end(stop_reason, reply.stopped_by.as_deref(), reply.usage);
         Ok(())
     }
 
@@ -126,7 +117,7 @@ impl Generation {
 impl Events {
     /// No event yet; the first is preceded by `opening`.
     pub fn new(sink: Sink, opening: Value) -> Events {
-        Events { sink: Some(sink), opening: Some(opening), ..Events::default() }
+        Events { sink, opening: Some(opening), block: None, blocks: 0, tool_calls: 0 }
     }
 
     /// Ends the message.
@@ -135,18 +126,6 @@ impl Events {
         let delta = json!({ "stop_reason": stop_reason, "stop_sequence": stop_sequence });
         self.send("message_delta", json!({ "delta": delta, "usage": usage(used) }));
         self.send("message_stop", json!({}));
-    }
-
-    /// As [`Generation::fail`].
-    pub fn fail(&self, error: ServerError) -> Result<()> {
-        match &self.sink {
-            Some(sink) if self.has_started => {
-                error.log();
-                sink.event("error", &in_anthropics_form(error.status().0, error.body()));
-                Ok(())
-            }
-            _ => Err(error),
-        }
     }
 
     /// Sends a piece of the reply, in a block of its kind.
@@ -198,13 +177,11 @@ impl Events {
 
     /// Sends an event, after the opening ones.
     fn send(&mut self, name: &str, event: Value) {
-        let Some(sink) = self.sink.clone() else { return };
         if let Some(opening) = self.opening.take() {
-            self.has_started = true;
-            sink.event("message_start", &typed("message_start", opening));
-            sink.event("ping", &typed("ping", json!({})));
+            self.sink.event("message_start", &typed("message_start", opening));
+            self.sink.event("ping", &typed("ping", json!({})));
         }
-        sink.event(name, &typed(name, event));
+        self.sink.event(name, &typed(name, event));
     }
 }
 

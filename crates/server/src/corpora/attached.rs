@@ -313,11 +313,8 @@ impl Attached {
 
 #[cfg(test)]
 mod tests {
-    use calls::{Scripted, ScriptedEmbedder};
-
     use super::*;
     use crate::app::Shared;
-    use crate::config::Config;
 
     #[test]
     fn a_name_that_is_taken_gets_a_number() {
@@ -346,8 +343,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_file_that_was_deleted_since_it_was_chosen_is_unknown() {
-        let data = tempfile::tempdir().expect("the system has a folder for temporary files");
-        let app = Shared::new(Arc::new(Scripted::new(100)), Arc::new(ScriptedEmbedder), Config::new(data.path()));
+        let (app, data) = Shared::scripted();
         let tenant = app.tenants.anonymous();
         drop(tenant.corpora.create("pell").expect("a corpus"));
         let file = NewFile {

@@ -107,7 +107,7 @@ async fn state(app: &App, tenant: &Arc<Tenant>, corpus: &str, settings: &Setting
     let settings = settings.clone();
     run_blocking(move || {
         let corpus = tenant.open(&corpus)?;
-        if corpus.passages(Layer::Page)?.is_empty() {
+        if corpus.count(Layer::Page)? == 0 {
             return Ok(State::Empty);
         }
         let session = Session {

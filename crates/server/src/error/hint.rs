@@ -19,6 +19,9 @@ impl ServerError {
                  paths"
                     .into()
             }
+            Self::OpenAiFiles => {
+                "/v1/files is OpenAI's API: use a client of OpenAI, or omit the header `anthropic-version`".into()
+            }
             Self::CorpusLocked(_) => "GET /v1/jobs lists the jobs; try again when the current one has ended".into(),
             Self::NoThreads => "ask without `thread`, or start the server without --no-threads".into(),
             Self::OperatorOnly => "start the server with --operator NAME, the name of your key".into(),

@@ -147,22 +147,17 @@ fn refusal(id: &Value, code: ErrorCode, message: &str) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use calls::{Scripted, ScriptedEmbedder};
     use rmcp::ServiceExt;
     use serde_json::{Value, json};
     use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, duplex, split};
 
     use super::{Lines, MAX_LINE_BYTES};
     use crate::app::Shared;
-    use crate::config::Config;
     use crate::mcp::Mcp;
 
     #[tokio::test]
     async fn a_line_that_is_no_message_is_answered_and_the_next_one_is_read() {
-        let folder = tempfile::tempdir().expect("the system has a folder for temporary files");
-        let app = Shared::new(Arc::new(Scripted::new(100)), Arc::new(ScriptedEmbedder), Config::new(folder.path()));
+        let (app, _folder) = Shared::scripted();
         let (client, server) = duplex(1 << 16);
         let (read, write) = split(server);
         let serving = tokio::spawn(Mcp { app }.serve(Lines::new(read, write)));

@@ -54,17 +54,14 @@ fn place(cursor: &str) -> Option<(&str, DocId)> {
 
 #[cfg(test)]
 mod tests {
-    use calls::{Scripted, ScriptedEmbedder};
     use store::NewDocument;
 
     use super::*;
     use crate::app::Shared;
-    use crate::config::Config;
 
     #[tokio::test]
     async fn all_documents_are_listed_once_in_parts() {
-        let data = tempfile::tempdir().expect("the system has a folder for temporary files");
-        let app = Shared::new(Arc::new(Scripted::new(100)), Arc::new(ScriptedEmbedder), Config::new(data.path()));
+        let (app, _data) = Shared::scripted();
         let tenant = app.tenants.anonymous();
         for (corpus, paths) in [("tern", &["a", "b", "c"][..]), ("pell", &["d", "e"][..])] {
             let mut writer = tenant.corpora.create(corpus).expect("a corpus");

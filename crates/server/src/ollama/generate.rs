@@ -99,10 +99,8 @@ pub(super) async fn chat(
     let times = Times::start();
     let asked =
         Asked { name: &request.model, keep_alive: request.keep_alive.as_ref(), is_empty: request.messages.is_empty() };
-    let asking = asked.answering(&app, &tenant, &warnings).await?;
-    let (app, name, corpus) = match asking {
-        Asking::Corpus(model) => (app, model.name(), Some(model)),
-        Asking::Model(app, name) => (app, name, None),
+    let (app, name, corpus) = match asked.answering(&app, &tenant, &warnings).await? {
+        Asking::Loaded(app, name, corpus) => (app, name, corpus),
         Asking::Unloaded(name) => return Ok(Dialect::Chat.loaded(&name, "unload", &times)),
     };
     if request.messages.is_empty() {
@@ -143,10 +141,8 @@ pub(super) async fn generate(
     let times = Times::start();
     let asked =
         Asked { name: &request.model, keep_alive: request.keep_alive.as_ref(), is_empty: request.prompt.is_empty() };
-    let asking = asked.answering(&app, &tenant, &warnings).await?;
-    let (app, name, corpus) = match asking {
-        Asking::Corpus(model) => (app, model.name(), Some(model)),
-        Asking::Model(app, name) => (app, name, None),
+    let (app, name, corpus) = match asked.answering(&app, &tenant, &warnings).await? {
+        Asking::Loaded(app, name, corpus) => (app, name, corpus),
         Asking::Unloaded(name) => return Ok(Dialect::Generate.loaded(&name, "unload", &times)),
     };
     refuse_images(request.images.as_deref(), &name)?;

@@ -22,10 +22,8 @@ pub(super) struct Asked<'a> {
 
 /// What it is answered with.
 pub(super) enum Asking {
-    /// From a corpus.
-    Corpus(CorpusModel),
-    /// By a loaded model, with its name.
-    Model(App, String),
+    /// By a loaded model, with its name, or from a corpus.
+    Loaded(App, String, Option<CorpusModel>),
     /// The model has been unloaded, or is as soon as no request uses it.
     Unloaded(String),
 }
@@ -37,7 +35,7 @@ impl Asked<'_> {
     /// If `keep_alive` is none, no corpus or model has this name, or the model cannot be loaded.
     pub async fn answering(&self, app: &App, tenant: &Arc<Tenant>, warnings: &Warnings) -> Result<Asking> {
         if let Some(corpus) = find(app, tenant, self.name).await? {
-            return Ok(Asking::Corpus(corpus));
+            return Ok(Asking::Loaded(Arc::clone(app), corpus.name(), Some(corpus)));
         }
         let mut keep_alive = self.keep_alive.map(KeepAlive::of_request).transpose()?;
         if keep_alive.is_some() && !tenant.is_operator {
@@ -49,7 +47,7 @@ impl Asked<'_> {
         }
         let app = app.serving_for(self.name, keep_alive).await?;
         let name = app.served(self.name)?.name;
-        Ok(Asking::Model(app, name))
+        Ok(Asking::Loaded(app, name, None))
     }
 
     /// Unloads the model, and returns its name.

@@ -87,8 +87,14 @@ pub(super) struct StreamOptions {
 
 impl StreamOptions {
     /// Whether the last chunk has the usage.
-    pub fn includes_usage(self) -> bool {
-        self.include_usage.unwrap_or(false)
+    ///
+    /// # Errors
+    /// If there are options, and the reply is not streamed.
+    pub fn include_usage(options: Option<StreamOptions>, streams: bool) -> Result<bool> {
+        if options.is_some() && !streams {
+            return Err(ServerError::invalid("`stream_options` needs `stream`", "stream_options"));
+        }
+        Ok(options.and_then(|options| options.include_usage).unwrap_or(false))
     }
 }
 
@@ -134,10 +140,8 @@ pub(super) async fn complete(
     address: Address,
     AdmittedJson(request, permit): AdmittedJson<ChatRequest>,
 ) -> Result<Response> {
-    let (streams, options) = (request.stream.unwrap_or(false), request.stream_options);
-    if options.is_some() && !streams {
-        return Err(ServerError::invalid("`stream_options` needs `stream`", "stream_options"));
-    }
+    let streams = request.stream.unwrap_or(false);
+    let include_usage = StreamOptions::include_usage(request.stream_options, streams)?;
     if request.store == Some(true) {
         warnings.add("`store` has no effect: chat completions are not kept".to_owned());
     }
@@ -151,7 +155,6 @@ pub(super) async fn complete(
             app.with_deadline(try_join_all((0..chat.params.n).map(|choice| chat.generate(choice, None, &app)))).await?;
         return Ok(Json(chat.to_json(&generated)).into_response());
     }
-    let include_usage = options.is_some_and(StreamOptions::includes_usage);
     respond(Framing::Events, |sink| async move {
         let _permit = permit;
         app.with_deadline(chat.stream(sink, include_usage, &app)).await

@@ -83,10 +83,8 @@ pub(super) async fn complete(
     Extension(tenant): CurrentTenant,
     AdmittedJson(request, permit): AdmittedJson<CompletionRequest>,
 ) -> Result<Response> {
-    let (streams, options) = (request.stream.unwrap_or(false), request.stream_options);
-    if options.is_some() && !streams {
-        return Err(ServerError::invalid("`stream_options` needs `stream`", "stream_options"));
-    }
+    let streams = request.stream.unwrap_or(false);
+    let include_usage = StreamOptions::include_usage(request.stream_options, streams)?;
     let app = app.serving(&request.model).await?;
     let completion = Completion::read(request, &tenant, &app)?;
     completion.check_lengths(&app).await?;
@@ -97,7 +95,7 @@ pub(super) async fn complete(
     }
     respond(Framing::Events, |sink| async move {
         let _permit = permit;
-        app.with_deadline(completion.stream(sink, options.is_some_and(StreamOptions::includes_usage), &app)).await
+        app.with_deadline(completion.stream(sink, include_usage, &app)).await
     })
     .await
 }

@@ -178,7 +178,6 @@ async fn delete(Extension(tenant): CurrentTenant, Path(id): Path<String>) -> Res
 
 #[cfg(test)]
 mod tests {
-    use calls::{Scripted, ScriptedEmbedder};
     use futures_util::TryStreamExt;
     use tokio::runtime::Builder;
 
@@ -187,8 +186,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_content_of_a_file_is_sent_in_pieces() {
-        let data = tempfile::tempdir().expect("the system has a folder for temporary files");
-        let app = Shared::new(Arc::new(Scripted::new(100)), Arc::new(ScriptedEmbedder), Config::new(data.path()));
+        let (app, data) = Shared::scripted();
         let tenant = app.tenants.anonymous();
         let (place, bytes) = (data.path().join("content"), b"The wall broke. ".repeat(PIECE_BYTES / 8));
         std::fs::write(&place, &bytes).expect("it can be written");
@@ -202,10 +200,9 @@ mod tests {
 
     #[test]
     fn a_file_that_is_being_added_to_a_vector_store_is_deleted_after_that() {
-        let data = tempfile::tempdir().expect("the system has a folder for temporary files");
+        let (app, data) = Shared::scripted();
         let runtime = Builder::new_current_thread().enable_all().max_blocking_threads(1).build().expect("a runtime");
         runtime.block_on(async {
-            let app = Shared::new(Arc::new(Scripted::new(100)), Arc::new(ScriptedEmbedder), Config::new(data.path()));
             let tenant = app.tenants.anonymous();
             let content = data.path().join("content");
             std::fs::write(&content, "The wall broke.").expect("it can be written");

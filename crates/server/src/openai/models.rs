@@ -4,7 +4,9 @@ use axum::extract::{Path, State};
 use axum::{Extension, Json};
 use serde_json::{Value, json};
 
+use super::paging::{ModelsPart, listed_models};
 use crate::app::App;
+use crate::body::Params;
 use crate::error::Result;
 use crate::loading::Presence;
 use crate::offered::{loadable, names};
@@ -55,15 +57,17 @@ fn corpus_object(app: &App, model: &CorpusModel) -> Value {
 }
 
 /// List the models that are loaded or that a request may have loaded (`loaded`), and the corpora, which answer from memory.
-#[utoipa::path(get, path = "/v1/models", tag = "OpenAI", responses((status = 200, body = Value)))]
-pub(super) async fn list(State(app): State<App>, Extension(tenant): CurrentTenant) -> Result<Json<Value>> {
+#[utoipa::path(get, path = "/v1/models", tag = "OpenAI", params(ModelsPart), responses((status = 200, body = Value)))]
+pub(super) async fn list(
+    State(app): State<App>,
+    Extension(tenant): CurrentTenant,
+    Params(part): Params<ModelsPart>,
+) -> Result<Json<Value>> {
     let mut models: Vec<Value> = names(&app).iter().map(|name| object(&app, name)).collect();
     models.extend(loadable(&app).await?.iter().map(|model| loadable_object(&app, model)));
     let corpora = recall::names(&app, &tenant).await?;
     models.extend(corpora.iter().map(|model| corpus_object(&app, model)));
-    let id = |model: Option<&Value>| model.map(|model| model["id"].clone());
-    let (first, last) = (id(models.first()), id(models.last()));
-    Ok(Json(json!({ "object": "list", "data": models, "has_more": false, "first_id": first, "last_id": last })))
+    Ok(Json(listed_models(models, &part)?))
 }
 
 /// Show one model.

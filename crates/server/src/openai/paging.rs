@@ -1,4 +1,4 @@
-//! Lists in parts, as OpenAI's clients page through them.
+//! Lists in parts, as OpenAI's and Anthropic's clients page through them.
 #![allow(unused_qualifications, reason = "utoipa writes out the type of query parameters")]
 
 use serde::Deserialize;
@@ -26,11 +26,25 @@ pub(crate) struct Part {
     pub filter: Option<String>,
 }
 
+/// A part of the list of models, by the names that Anthropic's clients have for it.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct ModelsPart {
+    /// 1 to 1,000; all by default.
+    limit: Option<usize>,
+    /// The id of the model before the part.
+    after_id: Option<String>,
+    /// The id of the model after the part.
+    before_id: Option<String>,
+}
+
+/// Anthropic's limit.
+const MAX_MODELS: usize = 1000;
+
 /// The part of entries, which are given the earliest first, as a list.
 ///
 /// # Errors
-/// [`ServerError::Invalid`] with `limit` or `order`, or with `after` or `before` if there is no such entry, which may have been
-/// deleted: an empty part would hide the rest from the client.
+/// [`ServerError::Invalid`] with `limit` or `order`, and as [`cut`].
 pub(crate) fn listed(mut entries: Vec<Value>, part: &Part, (default, most): (usize, usize)) -> Result<Value> {
     let limit = count(part.limit.unwrap_or(default), most, "limit")?;
     match part.order.as_deref() {
@@ -38,14 +52,37 @@ pub(crate) fn listed(mut entries: Vec<Value>, part: &Part, (default, most): (usi
         Some("asc") => {}
         Some(other) => return Err(ServerError::invalid(format!("`{other}` is not one of asc, desc"), "order")),
     }
-    let place = |id: Option<&str>, param| {
+    cut(entries, limit, ("after", part.after.as_deref()), ("before", part.before.as_deref()))
+}
+
+/// The part of the models as a list.
+///
+/// # Errors
+/// [`ServerError::Invalid`] with `limit`, and as [`cut`].
+pub(super) fn listed_models(models: Vec<Value>, part: &ModelsPart) -> Result<Value> {
+    let limit = part.limit.map_or(Ok(models.len()), |limit| count(limit, MAX_MODELS, "limit"))?;
+    cut(models, limit, ("after_id", part.after_id.as_deref()), ("before_id", part.before_id.as_deref()))
+}
+
+/// The entries between two, each given by its parameter and its id, as a list.
+///
+/// # Errors
+/// [`ServerError::Invalid`] if there is no such entry, which may have been deleted: an empty part would hide the rest from the
+/// client.
+fn cut(
+    mut entries: Vec<Value>,
+    limit: usize,
+    after: (&str, Option<&str>),
+    before: (&str, Option<&str>),
+) -> Result<Value> {
+    let place = |(param, id): (&str, Option<&str>)| {
         let Some(id) = id else { return Ok(None) };
         let found = entries.iter().position(|entry| entry["id"] == id);
         found.map(Some).ok_or_else(|| ServerError::invalid(format!("the list has no entry `{id}`"), param))
     };
-    let start = place(part.after.as_deref(), "after")?.map_or(0, |at| at + 1);
-    let end = place(part.before.as_deref(), "before")?.unwrap_or(entries.len()).max(start);
-    let (start, has_more) = match (&part.before, &part.after) {
+    let start = place(after)?.map_or(0, |at| at + 1);
+    let end = place(before)?.unwrap_or(entries.len()).max(start);
+    let (start, has_more) = match (before.1, after.1) {
         // The entries just before it.
         (Some(_), None) => (end.saturating_sub(limit), end > limit),
         _ => (start, end - start > limit),

@@ -136,21 +136,18 @@ mod tests {
     use std::sync::mpsc;
     use std::time::Duration;
 
-    use calls::{Scripted, ScriptedEmbedder};
     use futures_util::poll;
     use serde_json::json;
     use tokio::runtime::Builder;
 
     use super::*;
     use crate::app::Shared;
-    use crate::config::Config;
 
     #[test]
     fn a_batch_whose_client_disconnects_is_run() {
-        let data = tempfile::tempdir().expect("the system has a folder for temporary files");
+        let (app, data) = Shared::scripted();
         let runtime = Builder::new_current_thread().enable_all().max_blocking_threads(1).build().expect("a runtime");
         runtime.block_on(async {
-            let app = Shared::new(Arc::new(Scripted::new(100)), Arc::new(ScriptedEmbedder), Config::new(data.path()));
             let tenant = app.tenants.anonymous();
             let content = data.path().join("content");
             std::fs::write(&content, "{}").expect("it can be written");

@@ -42,8 +42,8 @@ pub(super) async fn complete(
     permit: Permit,
     warnings: &Warnings,
 ) -> Result<Response> {
-    let include_usage = request.stream_options.is_some_and(StreamOptions::includes_usage);
     let streams = request.stream.unwrap_or(false);
+    let include_usage = StreamOptions::include_usage(request.stream_options, streams)?;
     let (id, created, has_begun) = (fresh_id("chatcmpl")?, since_1970().as_secs(), Arc::default());
     let head = Head { id, created, model: model.name(), include_usage, has_begun };
     let corpus = model.corpus.clone();

@@ -5,10 +5,13 @@ use std::sync::Arc;
 
 use axum::extract;
 use axum::{Extension, Json};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::super::paging::{Part, listed};
+use super::super::params::refuse_if;
 use super::super::quoted::states_of;
+use super::conversations::complete;
 use super::items::Input;
 use super::kept::{Record, Responses};
 use crate::blocking::run_blocking;
@@ -64,13 +67,22 @@ pub(super) async fn resolve(tenant: &Arc<Tenant>, input: &mut Input) -> Result<V
     Ok(corpora)
 }
 
+/// How a response is to be shown.
+#[derive(Debug, Deserialize)]
+pub(super) struct Shown {
+    stream: Option<bool>,
+}
+
 /// Show a stored response.
-#[utoipa::path(get, path = "/v1/responses/{response_id}", tag = "OpenAI", params(("response_id" = String, Path)),
+#[utoipa::path(get, path = "/v1/responses/{response_id}", tag = "OpenAI", params(("response_id" = String, Path),
+        ("stream" = Option<bool>, Query, description = "True is refused: the events of a response are not kept")),
     responses((status = 200, body = Value), (status = 404)))]
 pub(super) async fn retrieve(
     Extension(tenant): CurrentTenant,
     extract::Path(id): extract::Path<String>,
+    Params(how): Params<Shown>,
 ) -> Result<Json<Value>> {
+    refuse_if(how.stream.unwrap_or(false), "stream")?;
     Ok(Json(with(&tenant, move |responses| responses.shown(&id)).await?))
 }
 
@@ -109,6 +121,7 @@ pub(super) async fn input_items(
     extract::Path(id): extract::Path<String>,
     Params(part): Params<Part>,
 ) -> Result<Json<Value>> {
-    let items = with(&tenant, move |responses| Ok(responses.records.read(&id)?.input)).await?;
+    let mut items = with(&tenant, move |responses| Ok(responses.records.read(&id)?.input)).await?;
+    items.iter_mut().for_each(complete);
     Ok(Json(listed(items, &part, (20, 100))?))
 }
