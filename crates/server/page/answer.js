@@ -42,7 +42,7 @@ export function shown(answer, open) {
   text.append(judged(answer.answer, statements, sources, open));
   if (answer.abstained) {
     text.classList.add("abstained");
-    text.append(el("p", { className: "small" }, "Nothing in these documents answers this question well enough. Ask in other words, or choose Thorough."));
+    text.append(el("p", { className: "small" }, `Nothing in these documents answers this question well enough. Ask in other words${answer.method === "gam" ? "" : ", or choose Thorough"}.`));
   }
   out.append(text);
   if (statements.length) out.append(verdicts(statements, answer.probability));

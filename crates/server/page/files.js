@@ -25,8 +25,9 @@ const jobs = new Map();
  */
 let following = { queue: Promise.resolve(), left: new AbortController() };
 
-/** Told when the documents of the corpus have changed. */
+/** Told when the documents of the corpus have changed, and how many there are when they are listed. */
 let changed = () => {};
+let tellCount = () => {};
 
 export const isReading = () => [...jobs.values()].some((job) => isOn(job.state));
 
@@ -194,6 +195,7 @@ async function watch(job, signal) {
     await new Promise((done) => setTimeout(done, RECONNECT_MS));
   }
   if (signal.aborted) return;
+  if (jobs.get(id) === job) $("spoken").textContent = headline(job.state);
   await showDocuments();
   changed();
   if (jobs.get(id) === job && job.state.status === "done" && !notWhole(job.state).length) dismiss(job);
@@ -315,6 +317,7 @@ export async function showDocuments() {
   if (chosen.corpus !== corpus) return;
   documents = found.documents;
   $("count").textContent = String(documents.length);
+  tellCount(documents.length);
   drawDocuments();
 }
 
@@ -325,6 +328,8 @@ export function forgetDocuments() {
   $("documents-find").value = "";
   $("count").textContent = "";
   drawDocuments();
+  // Whether there are some is not known yet.
+  $("documents-none").hidden = true;
 }
 
 export const documentCount = () => documents.length;
@@ -371,8 +376,9 @@ function line(entry) {
   return el("li", { "data-key": entry.id }, open, remove);
 }
 
-export function readyFiles(onchange) {
+export function readyFiles({ onchange, oncount }) {
   changed = onchange;
+  tellCount = oncount;
   $("documents-find").oninput = () => { listed = SHOWN; drawDocuments(); };
   $("documents-order").onchange = drawDocuments;
   $("documents-more").onclick = () => {

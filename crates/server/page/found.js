@@ -44,7 +44,8 @@ export function sentence(step) {
       return `Checked ${counted(step.verdicts.length, "statement")}: ${count("supported")} supported, ${count("contradicted")} contradicted, ${count("unsupported")} not supported${count("quoted") ? `, ${count("quoted")} quoted` : ""}`;
     }
     case "prepare":
-      return step.step ? `Prepared the documents (${PREPARING[step.step] ?? step.step}): ${step.done} of ${counted(step.of, step.unit)}` : `Prepared the documents: ${step.status}`;
+      if (step.step) return `Prepared the documents (${PREPARING[step.step] ?? step.step}): ${step.done} of ${counted(step.of, step.unit)}`;
+      return step.status === "waiting" ? "Waiting for other documents to be prepared" : `Prepared the documents: ${step.status}`;
     case "memo": {
       const what = step.step === "follow_up.rewrite" ? "earlier turn" : "abstract";
       return `Read ${counted(step.entries - step.left_out, what)}${step.left_out ? `; ${step.left_out} did not fit` : ""}`;

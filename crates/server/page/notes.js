@@ -16,10 +16,20 @@ export async function showNotes() {
   const corpus = chosen.corpus;
   const found = await get(path("/notes"));
   if (chosen.corpus !== corpus) return;
-  notes = found.notes;
+  draw(found.notes);
+}
+
+function draw(found) {
+  notes = found;
   relist($("notes"), notes.map(card), $("note-new"));
   $("notes-none").hidden = notes.length > 0;
   $("notes-export").hidden = !notes.length;
+}
+
+/** Forgets the notes of the corpus that was shown before: their buttons would act on this one. */
+export function forgetNotes() {
+  draw([]);
+  $("notes-none").hidden = true;
 }
 
 /** Keeps an answer of a thread. It is found by its trace: its numbers change when another tab asks or deletes. */

@@ -4,13 +4,13 @@
 // #/c/CORPUS/graph, #/operations.
 
 import { $, brief, chosen, confirmed, counted, el, entered, get, path, relist, say, send, tell, tellDone } from "./core.js";
-import { documentId, filesOf, filesOfField, forgetDocuments, readyFiles, showDocuments, showJobs, titleOf, upload } from "./files.js";
+import { documentCount, documentId, filesOf, filesOfField, forgetDocuments, isReading, readyFiles, showDocuments, showJobs, titleOf, upload } from "./files.js";
 import { forgetGraph, openGraph, readyGraph } from "./graph.js";
 import { hideOperations, readyOperations, showOperations } from "./engine.js";
-import { readyNotes, showNotes } from "./notes.js";
+import { forgetNotes, readyNotes, showNotes } from "./notes.js";
 import { closeSource, openDocument, readyReader } from "./source.js";
-import { showSuggestions } from "./suggest.js";
-import { ask, currentThread, readyTalk, refreshThread, showThread, showThreads } from "./talk.js";
+import { forgetSuggestions, showSuggestions } from "./suggest.js";
+import { ask, currentThread, forgetThreads, readyTalk, refreshThread, showThread, showThreads } from "./talk.js";
 
 /** A list of corpora this long gets a search box. */
 const MANY = 10;
@@ -117,6 +117,9 @@ async function choose(name) {
   drawCorpora();
   forgetGraph();
   forgetDocuments();
+  forgetNotes();
+  forgetSuggestions();
+  forgetThreads();
   await showThread(null);
   // Documents are listed after the jobs: a job that is no longer listed has its documents in the list.
   const lists = [async () => { await showJobs(); await showDocuments(); }, showThreads];
@@ -147,9 +150,19 @@ async function add(found) {
     await go();
   }
   await sent;
-  if (address()[1] !== made.name) return;
+  if (address()[1] !== made.name || showReasons()) return;
   if (question) await ask();
   else $("question").focus();
+}
+
+/** Shows why no file could be read, if there is no document to ask about; returns whether it does. */
+function showReasons() {
+  const isNeeded = !documentCount() && !isReading() && !$("strip").hidden && document.body.dataset.view === "ask";
+  if (isNeeded) {
+    location.hash = $("sources-tab").hash;
+    $("main").focus();
+  }
+  return isNeeded;
 }
 
 function readyDrop() {
@@ -254,12 +267,19 @@ readyDrop();
 readyCorpus();
 readyGraph();
 readyOperations();
-readyFiles(() => {
-  tell(listCorpora)();
-  tell(async () => {
-    await refreshThread();
-    await showSuggestions();
-  })();
+readyFiles({
+  onchange: () => {
+    tell(listCorpora)();
+    showReasons();
+    tell(async () => {
+      await refreshThread();
+      await showSuggestions();
+    })();
+  },
+  oncount: (documents) => {
+    corpora = corpora.map((corpus) => (corpus.name === chosen.corpus ? { ...corpus, documents } : corpus));
+    drawCorpora();
+  },
 });
 readyNotes();
 

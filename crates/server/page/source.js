@@ -45,6 +45,7 @@ export function closeSource() {
   const hasKeyboard = $("source").contains(document.activeElement) || document.activeElement === document.body;
   $("source").hidden = true;
   document.body.classList.remove("reading");
+  if (history.state?.isReader) history.back();
   now = null;
   if (hasKeyboard) [opener, $("question"), $("main")].find((at) => at?.isConnected && at !== document.body && at.checkVisibility()).focus();
 }
@@ -68,6 +69,8 @@ async function show(opening, id, start, end) {
   $("source-find").value = "";
   $("source").hidden = false;
   document.body.classList.add("reading");
+  // The browser's "Back" closes a reader that covers the page, and the view behind it stays.
+  if (isInFront() && !history.state?.isReader) history.pushState({ isReader: true }, "");
   // An address may name a place that the document does not have.
   const [from, to] = [now.units[start], now.units[end]];
   const places = from < to ? [{ from, to }] : [];
@@ -146,14 +149,11 @@ function divider(part, count, heading) {
 const MAX_HITS = 500;
 
 function find() {
-  const wanted = $("source-find").value.trim().toLowerCase();
-  const hits = [];
-  if (wanted) {
-    // Lower case can have another length than the text; such texts are compared as they are.
-    const lower = now.text.toLowerCase();
-    const text = lower.length === now.text.length ? lower : now.text;
-    for (let at = text.indexOf(wanted); at >= 0 && hits.length < MAX_HITS; at = text.indexOf(wanted, at + wanted.length)) hits.push({ from: at, to: at + wanted.length });
-  }
+  // Line breaks of the text are shown as spaces.
+  const words = $("source-find").value.trim().split(/\s+/).map((word) => word.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&"));
+  const wanted = words.join("\\s+");
+  const all = wanted ? [...now.text.matchAll(new RegExp(wanted, "giu"))] : [];
+  const hits = all.slice(0, MAX_HITS).map(({ 0: found, index }) => ({ from: index, to: index + found.length }));
   draw(hits);
   const marks = () => [...$("source-text").querySelectorAll("mark")];
   const go = (to) => {
@@ -163,9 +163,10 @@ function find() {
   };
   if (hits.length) go(1);
   else walk("", 0, 0);
-  // Where the arrows are, their number is visible beside them.
-  $("source-found").classList.toggle("unseen", hits.length > 0);
-  $("source-found").textContent = !wanted ? "" : hits.length ? counted(hits.length, "place") : "not found";
+  // Where the arrows are, their number is visible beside them, unless there are more.
+  $("source-found").classList.toggle("unseen", hits.length > 0 && hits.length === all.length);
+  const places = hits.length < all.length ? `the first ${MAX_HITS} of ${counted(all.length, "place")}` : counted(all.length, "place");
+  $("source-found").textContent = !wanted ? "" : all.length ? places : "not found";
 }
 
 /** `documentId(name, anew)` returns the id of a document; `anew` if the one that it returned before is not there. */
@@ -175,6 +176,7 @@ export function readyReader(documentId) {
   document.addEventListener("focusin", ({ target }) => {
     if (isInFront() && !$("source").contains(target) && !target.closest("dialog, #problem")) $("source-close").focus();
   });
+  addEventListener("popstate", ({ state }) => { if (isInFront() && !state?.isReader) closeSource(); });
   $("source-close").onclick = closeSource;
   $("source-find").oninput = find;
   $("source-find").onkeydown = (event) => {

@@ -29,6 +29,9 @@ export async function showSuggestions() {
   }
 }
 
+/** Forgets the questions of the corpus that was shown before. */
+export const forgetSuggestions = () => draw([]);
+
 function draw(questions) {
   $("suggesting").textContent = "";
   $("suggestions").replaceChildren(...questions.map(({ question }) => el("li", {}, button(question, () => {

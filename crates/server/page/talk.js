@@ -42,12 +42,20 @@ export async function showThreads() {
   const found = await get(path("/threads"));
   if (chosen.corpus !== corpus) return;
   kept = found.kept;
-  $("threads-none").hidden = found.threads.length > 0;
+  // A thread whose first question was not answered is empty.
+  const begun = found.threads.filter(({ turns, title }) => turns || title);
+  $("threads-none").hidden = begun.length > 0;
   $("threads-none").textContent = kept ? "None yet." : "This server keeps none.";
   $("threads-delete").hidden = !found.threads.length;
-  relist($("threads"), found.threads.map((one) => el("li", { "data-key": one.id },
+  relist($("threads"), begun.map((one) => el("li", { "data-key": one.id },
     el("a", { href: `#/c/${encodeURIComponent(corpus)}/ask/${one.id}`, "aria-current": thread?.id === one.id ? "page" : undefined }, one.title || "New conversation"))), $("thread-new"));
   return found.threads;
+}
+
+/** Forgets the threads of the corpus that was shown before. */
+export function forgetThreads() {
+  $("threads").replaceChildren();
+  $("threads-none").textContent = "";
 }
 
 /**
@@ -263,7 +271,12 @@ async function answerTo(turn, method, seed) {
     // What breaks behind the answer does not matter.
     if (isAnswered) return;
     if (error.name === "AbortError") fail("Stopped.", "note");
-    else fail(error.message, "bad");
+    else if (error.status === 404 && thread.id) {
+      // Another tab has deleted it.
+      thread.id = null;
+      for (const one of thread.turns) one.stored = undefined;
+      fail("This conversation is no longer on the server. Ask again to begin another one.", "bad");
+    } else fail(error.message, "bad");
   } finally {
     clearTimeout(timer);
     if (timer && !isAnswered) draw();

@@ -353,7 +353,7 @@ fn text_of_models_is_never_markup_and_an_abstention_is_an_answer() {
     ]);
     let answers = [
         kept(hostile, &json!({ "statements": statements })),
-        kept("Not in the documents.", &json!({ "abstained": true, "elapsed_seconds": 30.0 })),
+        kept("Not in the documents.", &json!({ "abstained": true, "elapsed_seconds": 30.0, "method": "gam" })),
     ];
     let turns: Vec<Value> =
         answers.iter().map(|answer| json!({ "question": "<u>Who?</u>", "created": 1, "answers": [answer] })).collect();
@@ -377,11 +377,13 @@ fn text_of_models_is_never_markup_and_an_abstention_is_an_answer() {
     assert_eq!(page.value(&text(".prose > p:last-child")), "😀 Bees. contradicted[1] Cats. not supported");
     assert_eq!(
         page.value("[...document.querySelectorAll('.about')].map(at => at.textContent)"),
-        json!(["Quick · m · 1 call", "Quick · m · 30 s · 1 call"]),
+        json!(["Quick · m · 1 call", "Thorough · m · 30 s · 1 call"]),
         "the time is the one that passed, and not the sum over the calls"
     );
     assert_eq!(page.value("document.querySelectorAll('.abstained').length"), 1);
-    assert!(page.value(&text(".abstained")).as_str().unwrap().starts_with("Not in the documents.\n"));
+    let abstained = page.value(&text(".abstained"));
+    let advice = "Nothing in these documents answers this question well enough. Ask in other words.";
+    assert_eq!(abstained.as_str().unwrap().split('\n').collect::<Vec<_>>(), ["Not in the documents.", "", advice]);
     assert_eq!(page.value("document.getElementById('problem').hidden"), true);
     assert_eq!(page.complaints, Vec::<String>::new());
 }
@@ -421,6 +423,9 @@ fn an_answer_is_stopped_and_a_job_is_cancelled_retried_and_dismissed() {
     eventually("the call is given up", || thinker.given_up() == 3);
     press(&mut page, ".turn", "Change the question");
     assert_eq!(page.value("document.getElementById('question').value"), "Who?");
+    page.open("about:blank");
+    page.open(&format!("http://{}/#/c/a/ask", host.address));
+    page.until("its conversation is empty and not listed", &format!("{} === 'None yet.'", text("#threads-none")));
     assert_eq!(page.complaints, Vec::<String>::new());
 }
 
@@ -738,7 +743,69 @@ fn a_job_is_followed_again_after_a_lost_connection() {
     drop_files(&mut page, &[("answer.txt", "Dear Ada, it was too short.")]);
     page.until("its document is listed", &format!("{} === '3'", text("#count")));
     page.until("the job has ended", "document.querySelector('.job') === null");
+    assert_eq!(page.value("document.getElementById('spoken').textContent"), "Read: 1 file", "for screen readers");
     assert_eq!(page.complaints, Vec::<String>::new());
+}
+
+#[test]
+fn the_list_of_corpora_counts_documents_while_they_are_read() {
+    let host = told();
+    let Some(mut page) = page(&host, "a", "sources") else { return };
+    replace_once(&mut page, "/v1/corpora", "new Promise(() => {})");
+    drop_files(&mut page, &[("answer.txt", "Dear Ada, it was too short.")]);
+    page.until("it is counted", &format!("{}.endsWith('3 documents')", text("#corpora a")));
+    assert_eq!(page.complaints, Vec::<String>::new());
+}
+
+#[test]
+fn a_file_that_cannot_be_read_leads_to_the_reason_if_there_is_no_other() {
+    let host = Host::new(asked());
+    let Some(mut page) = browse(&host, "#/new") else { return };
+    page.until("the first screen is there", "!document.getElementById('new-view').hidden");
+    drop_files(&mut page, &[("портрет.png", "\0")]);
+    page.until("the reason is shown", &format!("{}.includes('unsupported file type')", text("#jobs")));
+    page.until("the keyboard is there", "document.activeElement.id === 'main'");
+    let of_upload = |one: &String| one.contains("400 (Bad Request)") && one.contains("/documents");
+    assert!(page.complaints.iter().all(of_upload), "{:?}", page.complaints);
+}
+
+#[test]
+fn a_corpus_that_is_being_loaded_shows_nothing_of_the_one_before() {
+    let host = told();
+    host.corpus("b", &[("lamp.txt", "The lamp is red.")]);
+    let note = json!({ "title": "To ask", "text": "Who sold the lamp?" });
+    assert_eq!(host.post("/v1/corpora/a/notes", &note).status, 201);
+    let Some(mut page) = page(&host, "a", "ask") else { return };
+    ask(&mut page, QUESTION);
+    answered(&mut page);
+    click(&mut page, "#notes-tab");
+    page.until("its note is shown", "document.querySelector('.note-card') !== null");
+    page.value("(() => { window.fetch = () => new Promise(() => {}); })()");
+    page.value("location.hash = '#/c/b/notes'");
+    page.until("the other is chosen", &format!("{} === 'b'", text("#corpus-title")));
+    let left = "document.querySelectorAll('.note-card, #threads a, #suggestions button, .document').length";
+    assert_eq!(page.value(left), 0, "its buttons would act on the other");
+    assert_eq!(page.value(&text("#notes-none")), "", "whether there are some is not known yet");
+    assert_eq!(page.complaints, Vec::<String>::new());
+}
+
+#[test]
+fn a_question_in_a_conversation_that_another_tab_has_deleted_begins_another() {
+    let host = told();
+    let Some(mut page) = page(&host, "a", "ask") else { return };
+    ask(&mut page, QUESTION);
+    answered(&mut page);
+    let threads = || host.get("/v1/corpora/a/threads").json()["threads"].take();
+    let path = |thread: &Value| format!("/v1/corpora/a/threads/{}", thread.as_str().expect("an id"));
+    assert_eq!(host.delete(&path(&threads()[0]["id"])).status, 204);
+    ask(&mut page, SUGGESTED);
+    let gone =
+        format!("{}.startsWith('This conversation is no longer on the server.')", text(".turn:last-child .answer"));
+    page.until("it is gone", &gone);
+    press(&mut page, ".turn:last-child", "Ask again");
+    page.until("it is answered", "document.querySelector('.turn:last-child .meta') !== null");
+    let kept = threads();
+    assert_eq!(host.get(&path(&kept[0]["id"])).json()["turns"][0]["question"], SUGGESTED);
 }
 
 #[test]
@@ -758,13 +825,17 @@ fn files_that_the_server_refused_are_sent_again() {
 fn an_answer_whose_stream_ends_early_is_an_error_and_can_be_asked_again() {
     let host = told();
     let Some(mut page) = page(&host, "a", "ask") else { return };
-    replace_once(&mut page, "/ask", "Promise.resolve(new Response('event: text\\ndata: {\"text\":\"Ada\"}\\n\\n'))");
+    let waiting = json!("event: step\ndata: {\"event\":\"prepare\",\"status\":\"waiting\"}\n\n");
+    let written = json!("event: text\ndata: {\"text\":\"Ada\"}\n\n");
+    replace_once(&mut page, "/ask", &format!("Promise.resolve(new Response({waiting} + {written}))"));
     ask(&mut page, QUESTION);
     page.until(
         "it is an error",
         &format!("{}.includes('The connection to the server ended too early.')", text(".turn")),
     );
     assert_eq!(page.value(&text(".turn .prose")), "Ada", "what was written remains");
+    let did = page.value("document.querySelector('.did').textContent");
+    assert_eq!(did, "Waiting for other documents to be prepared");
     assert_eq!(page.value("document.querySelectorAll('[aria-busy]').length"), 0, "and is complete");
     let spoken = "document.getElementById('spoken').textContent";
     assert_eq!(page.value(spoken), "The connection to the server ended too early.");
@@ -1186,6 +1257,43 @@ fn a_reader_that_covers_the_page_keeps_the_keyboard() {
     assert_eq!(page.value("document.activeElement.id"), "source-close", "what is covered takes no focus");
     page.press("Escape");
     assert_eq!(page.value("document.activeElement.className"), "document", "and back");
+}
+
+#[test]
+fn the_browser_goes_back_from_a_reader_that_covers_the_page_to_the_view_behind_it() {
+    let host = told();
+    let Some(mut page) = page(&host, "a", "sources") else { return };
+    page.width(768);
+    let address = page.value("location.href");
+    let open = |page: &mut Browser| {
+        click(page, ".document");
+        page.until("it is open", "document.activeElement.id === 'source-title'");
+    };
+    open(&mut page);
+    page.value("history.back()");
+    page.until("it is closed", "document.getElementById('source').hidden");
+    assert_eq!(page.value("location.href"), address);
+    open(&mut page);
+    page.press("Escape");
+    page.until("there is nothing to go back over", "history.state === null");
+    assert_eq!(page.complaints, Vec::<String>::new());
+}
+
+#[test]
+fn a_search_in_a_document_finds_words_across_lines_and_counts_all_places() {
+    let host = told();
+    host.corpus("b", &[("rope.txt", &format!("One\nrope (new). {}", "Rope. ".repeat(600)))]);
+    let Some(mut page) = page(&host, "b", "sources") else { return };
+    click(&mut page, ".document");
+    page.until("it is open", "document.querySelector('#source-text p') !== null");
+    let mut find = |words: &str| {
+        let at = "document.getElementById('source-find')";
+        page.value(&format!("({at}.value = {}, {at}.dispatchEvent(new Event('input')))", json!(words)));
+        (page.value(&text("#source-where")), page.value("document.getElementById('source-found').textContent"))
+    };
+    assert_eq!(find("one rope (NEW)."), (json!("Hit 1 of 1"), json!("1 place")));
+    assert_eq!(find("rope"), (json!("Hit 1 of 500"), json!("the first 500 of 601 places")));
+    assert_eq!(find("lamp"), (json!(""), json!("not found")));
 }
 
 #[test]

@@ -124,6 +124,22 @@ fn what_can_be_done_with_a_model_is_in_sight_at_every_width() {
     }
 }
 
+/// A window of 1,280 by 1,024 pixels at 400 %.
+#[test]
+fn a_low_window_has_room_for_the_answer() {
+    let host = told();
+    let Some(mut page) = page(&host, "a", "ask") else { return };
+    ask(&mut page, QUESTION);
+    answered(&mut page);
+    page.size(320, 256);
+    let in_sight = "(prose => {
+        prose.scrollIntoView();
+        const { left, top, height } = prose.getBoundingClientRect();
+        return prose.contains(document.elementFromPoint(left + 9, top + height / 2));
+    })(document.querySelector('.turn .prose'))";
+    assert_eq!(page.value(in_sight), true);
+}
+
 /// Looks at the page at every width in both themes.
 fn check(page: &mut Browser, what: &str) {
     let axe = axe();

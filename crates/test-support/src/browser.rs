@@ -4,6 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -26,11 +27,13 @@ pub struct Browser {
 impl Browser {
     /// Starts a browser with its profile in a folder; `None` (with the reason printed) where there is none.
     pub fn start(folder: &Path) -> Option<Browser> {
-        for program in [CHROMIUM, "mkfifo"] {
-            if !Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success()) {
-                println!("not tested: the page in a browser; `{program} --version` does not work here");
-                return None;
-            }
+        static MISSING: OnceLock<Option<&str>> = OnceLock::new();
+        let runs =
+            |program: &str| Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success());
+        let missing = MISSING.get_or_init(|| [CHROMIUM, "mkfifo"].into_iter().find(|program| !runs(program)));
+        if let Some(program) = missing {
+            println!("not tested: the page in a browser; `{program} --version` does not work here");
+            return None;
         }
         let (to, from) = (folder.join("to-browser"), folder.join("from-browser"));
         assert!(Command::new("mkfifo").args([&to, &from]).status().unwrap().success());
@@ -79,13 +82,18 @@ impl Browser {
         while self.value(expression) != true {
             let shown = || "document.body.innerText";
             assert!(started.elapsed() < Duration::from_mins(2), "{what}: {}", self.value(shown()));
-            thread::sleep(Duration::from_millis(50));
+            thread::sleep(Duration::from_millis(10));
         }
     }
 
     /// Makes the window this wide.
     pub fn width(&mut self, pixels: u32) {
-        let size = json!({ "width": pixels, "height": 800, "deviceScaleFactor": 1, "mobile": false });
+        self.size(pixels, 800);
+    }
+
+    /// Makes the window this wide and high.
+    pub fn size(&mut self, width: u32, height: u32) {
+        let size = json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": false });
         self.tell("Emulation.setDeviceMetricsOverride", size);
     }
 
