@@ -1,6 +1,7 @@
 //! Word documents (Office Open XML): paragraphs, headings, lists, tables, formulas, fields of forms, footnotes and endnotes.
 //!
-//! Left out: page headers and footers, comments, deleted and hidden text, pictures.
+//! Left out: page headers and footers, comments, text that is deleted, struck through or hidden, what a form shows in a
+//! field without a value, pictures.
 
 use std::collections::HashMap;
 use std::iter;
@@ -119,6 +120,8 @@ fn mark_of_style(name: &str) -> Option<String> {
 fn write(xml: &str, styles: &Styles, numbering: &mut Numbering, prose: &mut Prose) -> Result<(), Cause> {
     let mut paragraph = Paragraph::default();
     let (mut in_text, mut is_hidden, mut script, mut formula) = (false, false, Script::Line, Formula::default());
+    // Whether a field of a form has no value.
+    let mut is_placeholder = false;
     // The font of the run, if it has symbols in the places of letters.
     let mut font: Option<String> = None;
     let mut field = FormField::default();
@@ -141,7 +144,8 @@ fn write(xml: &str, styles: &Styles, numbering: &mut Numbering, prose: &mut Pros
             Node::Open(tag) => match tag.name() {
                 b"t" => in_text = true,
                 b"r" => (is_hidden, script, font) = (false, Script::Line, None),
-                b"vanish" => is_hidden = is_on(tag),
+                b"vanish" | b"strike" | b"dstrike" => is_hidden |= is_on(tag),
+                b"showingPlcHdr" => is_placeholder = is_on(tag),
                 b"vertAlign" => script = script_of(tag),
                 b"rFonts" => font = tag.attribute("ascii").filter(|font| symbol::is_symbolic(font)),
                 b"sym" if !is_hidden => {
@@ -157,6 +161,7 @@ fn write(xml: &str, styles: &Styles, numbering: &mut Numbering, prose: &mut Pros
                     leads.push(prose.take_lead());
                     prose.gap(Gap::Paragraph);
                 }
+                b"noBreakHyphen" | b"footnoteReference" | b"endnoteReference" if is_hidden => {}
                 _ => open(tag, prose),
             },
             Node::Close(b"pPr") => {
@@ -164,9 +169,10 @@ fn write(xml: &str, styles: &Styles, numbering: &mut Numbering, prose: &mut Pros
                 paragraph.lead(styles, numbering, prose);
             }
             Node::Close(b"t") => in_text = false,
+            Node::Close(b"sdt") => is_placeholder = false,
             Node::Close(b"txbxContent") => prose.lead(&leads.pop().unwrap_or_default()),
             Node::Close(name) => close(name, prose),
-            Node::Text(_) if is_hidden => {}
+            Node::Text(text) if in_text && (is_hidden || is_placeholder) => prose.leave_out(text),
             Node::Text(text) if in_text => match &font {
                 Some(font) => prose.run(script, &symbol::readable(font, text)),
                 None => prose.run(script, text),

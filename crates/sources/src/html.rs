@@ -1,7 +1,8 @@
 //! HTML to text: parsed as browsers do (html5ever), then walked without recursion.
 //!
 //! Kept: headings, lists, table rows, preformatted lines, the alternative text of images. Left out: scripts, styles,
-//! hidden elements, how Japanese words are pronounced, and the targets of links, which would make sentences unreadable.
+//! hidden elements, words that are struck through, how Japanese words are pronounced, and the targets of links, which would make
+//! sentences unreadable.
 //! Formulas that come in several forms are read once, in TeX, others as linear text ([`crate::formula`]).
 
 use std::time::{Duration, Instant};
@@ -131,6 +132,8 @@ struct Walk {
     lists: Vec<Option<(u32, Format)>>,
     /// The number of open `<pre>`.
     preformatted: usize,
+    /// The number of open elements that strike their words through.
+    struck: usize,
     /// How the next words are set, if a superscript or subscript starts or ends before them.
     script: Option<Script>,
     formula: Formula,
@@ -142,7 +145,10 @@ impl Walk {
         while let Some(step) = steps.pop() {
             match step {
                 Step::Leave(node) if is_math(&node) => self.formula.close(&mut self.prose)?,
-                Step::Leave(node) => self.leave(tag(&node)),
+                Step::Leave(node) => {
+                    self.struck -= usize::from(is_struck(&node));
+                    self.leave(tag(&node));
+                }
                 Step::Enter(node) => {
                     if self.enter(&node)? {
                         let children: Vec<Step> = node.children.borrow().iter().cloned().map(Step::Enter).collect();
@@ -159,6 +165,10 @@ impl Walk {
     fn enter(&mut self, node: &Handle) -> Result<bool, Limit> {
         match &node.data {
             NodeData::Document => Ok(true),
+            NodeData::Text { contents } if self.struck > 0 => {
+                self.prose.leave_out(&contents.borrow());
+                Ok(false)
+            }
             NodeData::Text { contents } if self.formula.is_open() => {
                 self.formula.token(&contents.borrow())?;
                 Ok(false)
@@ -174,7 +184,7 @@ impl Walk {
     }
 
     fn open_formula(&mut self, node: &Handle, name: &str) -> Result<bool, Limit> {
-        if matches!(name, "annotation" | "annotation-xml") {
+        if self.struck > 0 || matches!(name, "annotation" | "annotation-xml") {
             return Ok(false);
         }
         self.formula.enter(name);
@@ -208,7 +218,8 @@ impl Walk {
         let is_repeated = matches!(tag, "span" | "img") && attribute("aria-hidden") == Some("true");
         // What is hidden until it is found is there to be found.
         let is_hidden = attribute("hidden").is_some_and(|until| !until.eq_ignore_ascii_case("until-found"));
-        if is_repeated || is_hidden || attribute("style").is_some_and(is_not_displayed) {
+        let is_omitted = attribute("style").is_some_and(|style| declares(style, &["display"], "none"));
+        if is_repeated || is_hidden || is_omitted {
             return false;
         }
         self.prose.gap(self.gap_around(tag));
@@ -239,9 +250,10 @@ impl Walk {
                 let number = |name| attribute(name).and_then(|number| number.trim().parse().ok());
                 self.open_cell(tag == "th", number("colspan").unwrap_or(1), number("rowspan").unwrap_or(1));
             }
-            "img" => self.prose.text(attribute("alt").unwrap_or_default()),
+            "img" if self.struck == 0 => self.prose.text(attribute("alt").unwrap_or_default()),
             _ => {}
         }
+        self.struck += usize::from(is_struck(node));
         true
     }
 
@@ -308,13 +320,23 @@ fn format_of(kind: &str) -> Format {
     }
 }
 
-/// Whether an element's own style says `display: none`.
-fn is_not_displayed(style: &str) -> bool {
-    let mut displays = style.split(';').filter_map(|declaration| {
+/// Whether the last declaration of these properties in an element's own style has a word.
+fn declares(style: &str, properties: &[&str], word: &str) -> bool {
+    let mut values = style.split(';').filter_map(|declaration| {
         let (property, value) = declaration.split_once(':')?;
-        property.trim().eq_ignore_ascii_case("display").then(|| value.trim().split(['!', ' ']).next())?
+        properties.iter().any(|name| property.trim().eq_ignore_ascii_case(name)).then_some(value)
     });
-    displays.next_back().is_some_and(|display| display.eq_ignore_ascii_case("none"))
+    let mut words = values.next_back().unwrap_or_default().split(|c: char| c == '!' || c.is_whitespace());
+    words.any(|one| one.eq_ignore_ascii_case(word))
+}
+
+/// Whether an element strikes its words through, by its name or its own style.
+fn is_struck(node: &Handle) -> bool {
+    let NodeData::Element { attrs, .. } = &node.data else { return false };
+    let attributes = attrs.borrow();
+    let style = attributes.iter().find(|a| &*a.name.local == "style").map_or("", |a| &*a.value);
+    matches!(tag(node), "s" | "strike" | "del")
+        || declares(style, &["text-decoration", "text-decoration-line"], "line-through")
 }
 
 /// The name of an element of HTML, or of one beyond HTML that is treated here; empty for anything else.

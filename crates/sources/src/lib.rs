@@ -60,6 +60,7 @@ mod odp;
 mod ods;
 mod odt;
 mod odt_lists;
+mod odt_styles;
 mod office;
 mod opendocument;
 mod outlook;

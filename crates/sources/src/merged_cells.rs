@@ -30,6 +30,8 @@ pub(crate) enum Rows {
     Marked,
     /// The row of a cell that continues the one above, or else the one before.
     Continued,
+    /// The row of a cell that continues the one before.
+    Covered,
 }
 
 /// A cell of the row that is being read.
@@ -81,8 +83,9 @@ impl MergedCells {
                 column += above.columns;
             }
             let columns = span.columns.clamp(1, MAX_COLUMNS);
-            if span.rows == Rows::Continued && text.is_empty() {
-                texts.extend(self.marked.get(&column).or(header.as_ref()).cloned());
+            let above = self.marked.get(&column).filter(|_| span.rows == Rows::Continued);
+            if matches!(span.rows, Rows::Continued | Rows::Covered) && text.is_empty() {
+                texts.extend(above.or(header.as_ref()).cloned());
             } else {
                 let short = if text.len() <= MAX_BYTES && !text.contains('\n') { text.as_str() } else { "" };
                 header = (span.is_header && has_others && !short.is_empty()).then(|| short.to_owned());
@@ -151,7 +154,8 @@ mod tests {
         // A row that is not written ends it too.
         table.pass_row(vec![cell("", 2, Rows::Marked), cell("", 1, Rows::One)]);
         check(&mut table, vec![continued(2), cell("e", 1, Rows::One)], "|e");
-        check(&mut table, vec![cell("f", 1, Rows::One), cell("g", 1, Rows::One)], "f|g");
+        check(&mut table, vec![cell("f", 1, Rows::One), cell("g", 1, Rows::Marked)], "f|g");
+        check(&mut table, vec![cell("h", 1, Rows::One), cell("", 1, Rows::Covered)], "h");
         check(&mut table, vec![cell("own", 1, Rows::Continued)], "own");
     }
 

@@ -1,7 +1,7 @@
 //! OpenDocument presentations (LibreOffice): one section a slide, with its title as a heading and the speaker's notes at
 //! its end.
 //!
-//! Left out: numbers, dates and footers of slides, comments, charts, pictures.
+//! Left out: numbers, dates and footers of slides, comments, text that is struck through or hidden, charts, pictures.
 
 use std::mem;
 

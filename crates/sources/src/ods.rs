@@ -1,12 +1,13 @@
 //! OpenDocument spreadsheets (LibreOffice): one section a sheet, with its rows as lines ([`crate::rows`]), dates as dates
 //! and numbers with all their digits; those that are shown with words, such as units, as they are shown.
 //!
-//! Formulas give the values that were stored with them. Left out: comments, charts, pictures.
+//! Formulas give the values that were stored with them. Left out: what is struck through or hidden, comments, charts, pictures.
 
 use std::mem;
 
 use crate::limit::{CELL_BYTES, COLUMNS, check_entries, check_text};
 use crate::merged_rows::MergedRows;
+use crate::odt_styles::{Look, Styles};
 use crate::rows::Rows;
 use crate::source::Part;
 use crate::xml::{Node, Tag};
@@ -19,13 +20,16 @@ const ROWS: usize = 1 << 20;
 pub(crate) fn source(path: &str, bytes: &[u8]) -> Result<Source, Cause> {
     let mut archive = opendocument::open(bytes, Kind::Ods)?;
     let (mut parts, mut length) = (Vec::new(), 0);
-    let mut sheet = Sheet::default();
+    let (mut sheet, mut styles) = (Sheet::default(), Styles::default());
     opendocument::walk(&mut archive, |node, _| {
         match node {
             Node::Open(tag) => match tag.name() {
                 b"annotation" | b"dde-links" | b"shapes" | b"tracked-changes" => return Ok(false),
                 b"table" => sheet = Sheet { name: tag.attribute("name").unwrap_or_default(), ..Sheet::default() },
-                _ => return Ok(sheet.open(tag)),
+                _ => {
+                    styles.take(tag)?;
+                    return Ok(sheet.open(tag, &styles));
+                }
             },
             Node::Text(text) => sheet.text(text)?,
             Node::Close(b"table") => {
@@ -57,6 +61,8 @@ struct Sheet {
     row_times: usize,
     column: usize,
     cell: Option<Cell>,
+    /// How words are set in the cell and in its open spans.
+    looks: Vec<Look>,
     in_paragraph: bool,
 }
 
@@ -75,7 +81,7 @@ struct Cell {
 
 impl Sheet {
     /// Takes the start of an element; returns whether its content follows.
-    fn open(&mut self, tag: &Tag<'_>) -> bool {
+    fn open(&mut self, tag: &Tag<'_>, styles: &Styles) -> bool {
         match tag.name() {
             b"table-row" => self.row_times = times(tag, "number-rows-repeated"),
             // What another cell covers is not shown.
@@ -84,20 +90,14 @@ impl Sheet {
                 return false;
             }
             b"table-cell" => {
-                let (value, number) = match tag.attribute("value-type").as_deref() {
-                    Some("float") => {
-                        let value = tag.attribute("value");
-                        let number = value.as_deref().and_then(|value| value.parse().ok());
-                        (value, number)
-                    }
-                    Some("date") => (tag.attribute("date-value").map(|date| date.replace('T', " ")), None),
-                    _ => (None, None),
-                };
-                let formula = tag.attribute("formula");
+                let look = styles.look(tag, Look::default());
+                let cell = if look.is_left_out() { Cell::default() } else { Cell::of(tag) };
                 let rows = times(tag, "number-rows-spanned");
                 let times = times(tag, "number-columns-repeated");
-                self.cell = Some(Cell { times, rows, value, number, formula, text: String::new() });
+                self.cell = Some(Cell { times, rows, ..cell });
+                self.looks = vec![look];
             }
+            b"span" => self.looks.push(styles.look(tag, self.look())),
             b"p" | b"s" | b"tab" | b"line-break" => {
                 self.in_paragraph |= tag.name() == b"p";
                 if let Some(cell) = &mut self.cell {
@@ -109,8 +109,13 @@ impl Sheet {
         true
     }
 
+    fn look(&self) -> Look {
+        self.looks.last().copied().unwrap_or_default()
+    }
+
     fn text(&mut self, text: &str) -> Result<(), Limit> {
-        let Some(cell) = self.cell.as_mut().filter(|_| self.in_paragraph) else { return Ok(()) };
+        let is_read = self.in_paragraph && !self.look().is_left_out();
+        let Some(cell) = self.cell.as_mut().filter(|_| is_read) else { return Ok(()) };
         if cell.text.len() + text.len() > CELL_BYTES {
             return Err(Limit::CellBytes(CELL_BYTES));
         }
@@ -121,6 +126,7 @@ impl Sheet {
     fn close(&mut self, name: &[u8]) -> Result<(), Limit> {
         match name {
             b"p" => self.in_paragraph = false,
+            b"span" => drop(self.looks.pop()),
             b"table-cell" => {
                 let cell = self.cell.take().unwrap_or_default();
                 let shown = cell.shown();
@@ -151,6 +157,18 @@ impl Sheet {
 }
 
 impl Cell {
+    /// What the attributes of a cell say.
+    fn of(tag: &Tag<'_>) -> Self {
+        let value = match tag.attribute("value-type").as_deref() {
+            Some("float") => tag.attribute("value"),
+            Some("date") => tag.attribute("date-value").map(|date| date.replace('T', " ")),
+            _ => None,
+        };
+        // A date does not parse as a number.
+        let number = value.as_deref().and_then(|value| value.parse().ok());
+        Cell { value, number, formula: tag.attribute("formula"), ..Cell::default() }
+    }
+
     fn shown(&self) -> String {
         let is_blank = self.text.trim().is_empty();
         match (&self.value, &self.formula) {

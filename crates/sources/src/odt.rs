@@ -1,15 +1,13 @@
 //! OpenDocument texts (LibreOffice): headings and lists with their numbers, paragraphs, tables; footnotes in brackets where
 //! they are referred to; formulas as LibreOffice's users write them, `{a+b} over 2`.
 //!
-//! Left out: page headers and footers, comments, deleted text, pictures.
-
-use std::collections::HashMap;
+//! Left out: page headers and footers, comments, text that is deleted, struck through or hidden, pictures.
 
 use crate::archive::{Archive, resolve};
-use crate::limit::check_entries;
 use crate::merged_cells::Rows;
 use crate::odt_lists::Lists;
-use crate::prose::{Gap, Prose, Script};
+use crate::odt_styles::{Look, Styles};
+use crate::prose::{Gap, Prose};
 use crate::source::first_heading;
 use crate::xml::{self, Node, Tag};
 use crate::{Cause, Kind, Source, opendocument};
@@ -37,15 +35,6 @@ fn formula(archive: &mut Archive<'_>, object: &Tag<'_>) -> Result<Option<String>
     }
 }
 
-/// How words are set, by the position of their style: `super 58%`, `-33% 58%`.
-fn script_of(position: &str) -> Script {
-    match position.split_whitespace().next() {
-        Some("super") => Script::Super,
-        Some("sub") => Script::Sub,
-        height => Script::at(height.and_then(|height| height.trim_end_matches('%').parse().ok()).unwrap_or(0.0)),
-    }
-}
-
 /// A number of rows or columns, which is 1 unless an attribute tells it.
 fn number(tag: &Tag<'_>, attribute: &str) -> usize {
     tag.attribute(attribute).and_then(|number| number.parse().ok()).unwrap_or(1)
@@ -55,11 +44,9 @@ fn number(tag: &Tag<'_>, attribute: &str) -> usize {
 #[derive(Default)]
 pub(crate) struct Walk {
     pub prose: Prose,
-    /// The style that is being read, and the names of those that set words as superscripts or subscripts.
-    style: Option<String>,
-    scripts: HashMap<String, Script>,
-    /// How words are set in the open spans and notes, outermost first.
-    spans: Vec<Script>,
+    styles: Styles,
+    /// How words are set in the open paragraphs and spans, outermost first.
+    looks: Vec<Look>,
     /// The numbers of open paragraphs and notes.
     paragraphs: usize,
     notes: usize,
@@ -90,15 +77,19 @@ impl Walk {
                 }
             }
             Node::Open(tag) => {
-                check_entries(self.scripts.len())?;
+                self.styles.take(tag)?;
                 self.lists.define(tag);
                 self.lists.check()?;
                 return Ok(self.open(tag));
             }
             Node::Close(name) => self.close(name),
             Node::Text(text) if self.is_in_paragraph() => {
-                let script = self.script();
-                self.prose.run(script, text);
+                let look = self.look();
+                if look.is_left_out() {
+                    self.prose.leave_out(text);
+                } else {
+                    self.prose.run(look.script(), text);
+                }
             }
             Node::Text(_) => {}
         }
@@ -110,14 +101,13 @@ impl Walk {
         self.paragraphs > 0
     }
 
-    fn script(&self) -> Script {
-        self.spans.last().copied().unwrap_or_default()
+    fn look(&self) -> Look {
+        self.looks.last().copied().unwrap_or_default()
     }
 
-    fn open_span(&mut self, tag: &Tag<'_>) {
-        let own = tag.attribute("style-name").and_then(|style| self.scripts.get(&style).copied());
-        let script = own.unwrap_or_else(|| self.script());
-        self.spans.push(script);
+    fn open_paragraph(&mut self, tag: &Tag<'_>) {
+        self.paragraphs += 1;
+        self.looks.push(self.styles.look(tag, Look::default()));
     }
 
     /// Writes what an element contributes before its content; returns whether its content follows.
@@ -140,7 +130,7 @@ impl Walk {
                 let number = self.lists.heading(tag, level);
                 self.has_number = number.is_some();
                 self.prose.lead(&format!("{} {}", "#".repeat(level.clamp(1, 6)), number.unwrap_or_default()));
-                self.paragraphs += 1;
+                self.open_paragraph(tag);
             }
             b"number" if self.has_number => return false,
             b"p" => {
@@ -148,24 +138,15 @@ impl Walk {
                 if let Some(mark) = self.lists.paragraph() {
                     self.prose.lead_item(self.lists.depth() - 1, &mark);
                 }
-                self.paragraphs += 1;
+                self.open_paragraph(tag);
             }
-            b"style" => self.style = tag.attribute("name"),
-            b"text-properties" => {
-                let script = tag.attribute("text-position").map_or(Script::Line, |position| script_of(&position));
-                if script != Script::Line
-                    && let Some(style) = self.style.take()
-                {
-                    self.scripts.insert(style, script);
-                }
-            }
-            b"span" => self.open_span(tag),
+            b"span" => self.looks.push(self.styles.look(tag, self.look())),
             b"list" => self.lists.open(tag),
             b"list-item" => self.lists.open_item(tag),
             b"list-header" => self.lists.close_item(),
+            b"note-body" if self.look().is_left_out() => return false,
             b"note-body" => {
                 self.notes += 1;
-                self.spans.push(Script::Line);
                 self.prose.text(" [note: ");
             }
             b"text-box" => {
@@ -198,6 +179,7 @@ impl Walk {
         match name {
             b"h" | b"p" => {
                 self.paragraphs = self.paragraphs.saturating_sub(1);
+                self.looks.pop();
                 if self.notes == 0 {
                     self.prose.lead("");
                     self.prose.gap(if self.lists.depth() > 0 { Gap::Line } else { Gap::Paragraph });
@@ -205,7 +187,7 @@ impl Walk {
                     self.prose.gap(Gap::Space);
                 }
             }
-            b"span" => drop(self.spans.pop()),
+            b"span" => drop(self.looks.pop()),
             b"list" => {
                 self.lists.close();
                 self.prose.gap(if self.lists.depth() > 0 { Gap::Line } else { Gap::Paragraph });
@@ -214,7 +196,6 @@ impl Walk {
             b"text-box" => self.prose.lead(&self.leads.pop().unwrap_or_default()),
             b"note-body" => {
                 self.notes = self.notes.saturating_sub(1);
-                self.spans.pop();
                 self.prose.end_bracket();
             }
             b"table" => {

@@ -1,7 +1,7 @@
 //! PowerPoint presentations: one section a slide, with its title as a heading, the bullets and numbers of its lists, the words of
 //! diagrams after its own, and the speaker's notes at its end.
 //!
-//! Left out: numbers, dates and footers of slides, charts, pictures.
+//! Left out: numbers, dates and footers of slides, text that is struck through, charts, pictures.
 
 use std::mem;
 
@@ -72,8 +72,10 @@ fn write(archive: &mut Archive<'_>, part: &str, layout: &Layout, prose: &mut Pro
 fn write_shapes(xml: &str, layout: &Layout, prose: &mut Prose) -> Result<(), Cause> {
     let (mut in_text, mut is_title, mut is_left_out) = (false, false, false);
     let (mut script, mut formula, mut lists) = (Script::Line, Formula::default(), Lists::default());
-    // Whether the next row names columns.
-    let mut is_header = false;
+    // Whether the next row names columns, and whether the run is struck through.
+    let (mut is_header, mut is_struck) = (false, false);
+    // The mark of a paragraph whose words so far are struck through.
+    let mut mark = None;
     xml::walk(xml, Kind::Pptx, |node| {
         if let Node::Open(tag) = &node
             && tag.name() == b"Fallback"
@@ -85,8 +87,11 @@ fn write_shapes(xml: &str, layout: &Layout, prose: &mut Prose) -> Result<(), Cau
             Node::Text(text) => in_text && !text.trim().is_empty(),
             Node::Close(_) => false,
         };
-        if is_word && let Some(mark) = lists.words() {
-            prose.add_lead(&mark);
+        if is_word {
+            mark = lists.words().or(mark.take());
+        }
+        if is_word && !is_struck {
+            prose.add_lead(&mark.take().unwrap_or_default());
         }
         if formula.takes(&node, prose)? {
             return Ok(true);
@@ -110,8 +115,12 @@ fn write_shapes(xml: &str, layout: &Layout, prose: &mut Prose) -> Result<(), Cau
                 },
                 b"t" => in_text = !is_left_out,
                 b"r" | b"fld" => script = Script::Line,
-                b"rPr" => script = script_of(tag),
-                b"br" | b"p" => prose.gap(Gap::Line),
+                b"rPr" => (script, is_struck) = (script_of(tag), is_struck_through(tag)),
+                b"p" => {
+                    mark = None;
+                    prose.gap(Gap::Line);
+                }
+                b"br" => prose.gap(Gap::Line),
                 b"tab" => prose.gap(Gap::Space),
                 b"tbl" => prose.open_table(),
                 b"tblPr" => is_header = is_set(tag, "firstRow"),
@@ -124,10 +133,12 @@ fn write_shapes(xml: &str, layout: &Layout, prose: &mut Prose) -> Result<(), Cau
                 b"tc" => open_cell(tag, prose),
                 _ => {}
             },
+            Node::Text(text) if in_text && is_struck => prose.leave_out(text),
             Node::Text(text) if in_text => prose.run(script, text),
             Node::Text(_) => {}
             Node::Close(name) => match name {
                 b"t" => in_text = false,
+                b"r" | b"fld" | b"br" => is_struck = false,
                 b"sp" => {
                     // An empty title has no heading.
                     if is_title {
@@ -153,18 +164,22 @@ fn write_shapes(xml: &str, layout: &Layout, prose: &mut Prose) -> Result<(), Cau
 fn open_cell(tag: &Tag<'_>, prose: &mut Prose) {
     prose.open_cell();
     let has_rows = tag.attribute("rowSpan").and_then(|rows| rows.parse().ok()).is_some_and(|rows: usize| rows > 1);
-    let is_covered = is_set(tag, "hMerge") || is_set(tag, "vMerge");
     if let Some(span) = prose.span() {
-        span.rows = match (is_covered, has_rows) {
-            (true, _) => Rows::Continued,
-            (false, true) => Rows::Marked,
-            (false, false) => Rows::One,
+        span.rows = match (is_set(tag, "hMerge"), is_set(tag, "vMerge"), has_rows) {
+            (true, ..) => Rows::Covered,
+            (_, true, _) => Rows::Continued,
+            (.., true) => Rows::Marked,
+            _ => Rows::One,
         };
     }
 }
 
 fn is_set(tag: &Tag<'_>, attribute: &str) -> bool {
     tag.attribute(attribute).is_some_and(|value| value == "1" || value == "true")
+}
+
+fn is_struck_through(properties: &Tag<'_>) -> bool {
+    properties.attribute("strike").is_some_and(|strike| strike != "noStrike")
 }
 
 /// How the words of a run are set, by its `baseline` in thousandths of a percent.

@@ -129,6 +129,13 @@ impl Prose {
         }
     }
 
+    /// Leaves out running text, such as what is hidden, but not the white space in it.
+    pub fn leave_out(&mut self, text: &str) {
+        if text.contains(char::is_whitespace) {
+            self.gap(Gap::Space);
+        }
+    }
+
     /// Adds the running text of a run, which may continue a superscript or a subscript.
     pub fn run(&mut self, script: Script, text: &str) {
         if !text.trim().is_empty() && mem::replace(&mut self.script, script) != script {
@@ -164,7 +171,7 @@ impl Prose {
         self.verbatim("]");
     }
 
-    /// Starts a table, which is needed for its merged cells only.
+    /// Starts a table, which is needed for its merged cells only. A row outside of tables starts one too.
     pub fn open_table(&mut self) {
         self.tables.push(MergedCells::default());
     }
@@ -179,7 +186,7 @@ impl Prose {
         self.rows.push(Row::default());
     }
 
-    /// Marks the open row as one that names columns.
+    /// Marks the open row as one that names columns, before or after its cells.
     pub fn mark_header(&mut self) {
         if let Some(row) = self.rows.last_mut() {
             row.is_header = true;
@@ -189,6 +196,12 @@ impl Prose {
     /// How the open cell is merged with others; `None` outside of a row.
     pub fn span(&mut self) -> Option<&mut Span> {
         self.rows.last_mut().map(|row| &mut row.span)
+    }
+
+    /// Defines how the finished cells of the open row are merged with others.
+    pub fn merge_cells(&mut self, rows: &[Rows]) {
+        let cells = self.rows.last_mut().into_iter().flat_map(|row| &mut row.cells);
+        cells.zip(rows).for_each(|(cell, rows)| cell.span.rows = *rows);
     }
 
     /// Adds cells that another one covers, as far as the row has room.
@@ -209,10 +222,7 @@ impl Prose {
         let Some(outside) = self.outside.pop() else { return };
         let text = mem::replace(&mut self.page, outside).text;
         match self.rows.last_mut() {
-            Some(row) if row.cells.len() < COLUMNS => {
-                let span = mem::take(&mut row.span);
-                row.cells.push(Cell { text, span: Span { is_header: span.is_header || row.is_header, ..span } });
-            }
+            Some(row) if row.cells.len() < COLUMNS => row.cells.push(Cell { text, span: mem::take(&mut row.span) }),
             Some(_) => self.exceeded = self.exceeded.or(Some(Limit::Columns(COLUMNS))),
             None => {
                 self.bytes -= text.len();
@@ -224,7 +234,8 @@ impl Prose {
     /// Ends a table row: one line, in which the lines of a cell are joined by spaces, or one paragraph a cell in tables used for
     /// layout.
     pub fn close_row(&mut self) {
-        let Row { cells, .. } = self.rows.pop().unwrap_or_default();
+        let Row { mut cells, is_header, .. } = self.rows.pop().unwrap_or_default();
+        cells.iter_mut().for_each(|cell| cell.span.is_header |= is_header);
         // Beyond a limit nothing is written, so the length of the text does not bound what rows repeat.
         if self.exceeded.is_some() {
             return;

@@ -1,8 +1,7 @@
 //! Rich Text Format: a stream of groups, control words and bytes (version 1.9.1 of Microsoft's specification).
 //!
 //! Kept: paragraphs, table rows, lists, footnotes in brackets, the symbols of fonts that have some in the places of letters
-//! ([`crate::symbol`]). Left out: pictures, hidden and deleted text, page headers and
-//! footers, comments.
+//! ([`crate::symbol`]). Left out: pictures, text that is deleted, struck through or hidden, page headers and footers, comments.
 
 use std::collections::HashMap;
 use std::mem;
@@ -10,7 +9,8 @@ use std::mem;
 use encoding_rs::{self as encodings, Encoding};
 
 use crate::code_page::encoding_of_page;
-use crate::limit::{NESTING, RTF_WORD_BYTES, TEXT_BYTES};
+use crate::limit::{COLUMNS, NESTING, RTF_WORD_BYTES, TEXT_BYTES};
+use crate::merged_cells::Rows;
 use crate::prose::{Gap, Prose, Script};
 use crate::rtf_tokens::{Token, tokens};
 use crate::{Cause, Kind, Limit, Source, symbol};
@@ -88,9 +88,11 @@ enum Place {
 
 /// The state that ends with a group.
 #[derive(Clone, Copy)]
+#[expect(clippy::struct_excessive_bools, reason = "each is set independently")]
 struct Group {
     place: Place,
     is_hidden: bool,
+    is_struck: bool,
     is_note: bool,
     /// Whether the group is a field whose symbol was written; its result is another form of it.
     is_written: bool,
@@ -102,8 +104,16 @@ struct Group {
 
 impl Default for Group {
     fn default() -> Self {
-        let (place, script) = (Place::Text, Script::Line);
-        Group { place, is_hidden: false, is_note: false, is_written: false, script, substitutes: 1, font: -1 }
+        Group {
+            place: Place::Text,
+            is_hidden: false,
+            is_struck: false,
+            is_note: false,
+            is_written: false,
+            script: Script::Line,
+            substitutes: 1,
+            font: -1,
+        }
     }
 }
 
@@ -129,6 +139,9 @@ struct Reader {
     mark: String,
     in_row: bool,
     in_cell: bool,
+    /// How the cells of a row are merged with others, as far as it is defined, and the next one.
+    merged: Vec<Rows>,
+    next_merged: Rows,
     title: String,
     prose: Prose,
 }
@@ -204,10 +217,11 @@ impl Reader {
         match name {
             "uc" => self.current().substitutes = number.and_then(|n| usize::try_from(n).ok()).unwrap_or(1),
             "v" | "deleted" => self.current().is_hidden = is_on,
+            "strike" | "striked" => self.current().is_struck = is_on,
             "plain" => {
                 let font = self.default_font;
                 let group = self.current();
-                (group.is_hidden, group.script, group.font) = (false, Script::Line, font);
+                (group.is_hidden, group.is_struck, group.script, group.font) = (false, false, Script::Line, font);
             }
             "super" | "up" => self.current().script = if is_on { Script::Super } else { Script::Line },
             "sub" | "dn" => self.current().script = if is_on { Script::Sub } else { Script::Line },
@@ -244,7 +258,12 @@ impl Reader {
             "par" | "sect" | "page" | "column" if self.group().is_note => self.prose.gap(Gap::Space),
             "par" | "sect" | "page" | "column" => {
                 self.prose.lead("");
-                self.prose.gap(if self.in_row { Gap::Line } else { Gap::Paragraph });
+                if self.in_row {
+                    self.prose.gap(Gap::Line);
+                } else {
+                    self.prose.close_table();
+                    self.prose.gap(Gap::Paragraph);
+                }
             }
             "line" | "nestrow" => self.prose.gap(Gap::Line),
             "tab" | "nestcell" | "emspace" | "enspace" | "~" => self.write(" "),
@@ -252,6 +271,7 @@ impl Reader {
                 self.mark.clear();
                 self.current().place = Place::Mark;
             }
+            "footnote" if self.group().is_struck => self.current().place = Place::Nowhere,
             "footnote" => {
                 self.current().script = Script::Line;
                 self.write(" [note: ");
@@ -266,10 +286,16 @@ impl Reader {
             "rdblquote" => self.write("”"),
             "_" => self.write("-"),
             // Word defines a row that is like the one above it only at its end.
-            "trowd" | "intbl" if !self.in_row => {
-                self.prose.open_row();
-                self.in_row = true;
+            "trowd" => {
+                self.open_row();
+                self.merged.clear();
             }
+            "intbl" => self.open_row(),
+            "trhdr" => self.prose.mark_header(),
+            "clmrg" => self.next_merged = Rows::Covered,
+            "clvmgf" if self.next_merged == Rows::One => self.next_merged = Rows::Marked,
+            "clvmrg" if self.next_merged == Rows::One => self.next_merged = Rows::Continued,
+            "cellx" if self.merged.len() < COLUMNS => self.merged.push(mem::take(&mut self.next_merged)),
             "cell" if self.in_row => {
                 self.open_cell();
                 self.prose.close_cell();
@@ -290,6 +316,12 @@ impl Reader {
         self.prose.lead(&mark);
     }
 
+    fn open_row(&mut self) {
+        if !mem::replace(&mut self.in_row, true) {
+            self.prose.open_row();
+        }
+    }
+
     fn open_cell(&mut self) {
         if self.in_row && !mem::replace(&mut self.in_cell, true) {
             self.prose.open_cell();
@@ -301,6 +333,7 @@ impl Reader {
             self.prose.close_cell();
         }
         if mem::take(&mut self.in_row) {
+            self.prose.merge_cells(&self.merged);
             self.prose.close_row();
         }
     }
@@ -327,7 +360,9 @@ impl Reader {
 
     fn write(&mut self, text: &str) {
         match self.group() {
-            Group { is_hidden: true, .. } => {}
+            Group { place, is_hidden, is_struck, .. } if is_hidden || is_struck && place == Place::Text => {
+                self.prose.leave_out(text);
+            }
             Group { place: Place::Text, script, .. } => {
                 if !text.trim().is_empty() {
                     self.open_cell();

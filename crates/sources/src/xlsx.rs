@@ -1,7 +1,7 @@
 //! Excel workbooks: one section a sheet, with its rows as lines ([`crate::rows`]) and numbers and texts as their formats show
 //! them ([`crate::xlsx_format`]).
 //!
-//! Formulas give the values that were stored with them. Left out: comments, charts, pictures.
+//! Formulas give the values that were stored with them. Left out: what is struck through, comments, charts, pictures.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -11,7 +11,7 @@ use std::rc::Rc;
 use crate::archive::Archive;
 use crate::limit::{RECORDS, check_entries, check_text};
 use crate::merged_rows::{Merged, MergedRows};
-use crate::office::{self, Relations};
+use crate::office::{self, Relations, is_on};
 use crate::prose::is_exponent;
 use crate::rows::Rows;
 use crate::source::Part;
@@ -40,7 +40,7 @@ pub(crate) fn source(path: &str, bytes: &[u8]) -> Result<Source, Cause> {
     read.map_err(|cause| cause.in_part(&workbook_name))?;
     let book = Book {
         strings: Strings::read(&mut archive, relations.by_kind("/sharedStrings"))?,
-        formats: formats(&mut archive, relations.by_kind("/styles"))?,
+        styles: styles(&mut archive, relations.by_kind("/styles"))?,
         first_day,
     };
     let (mut parts, mut length) = (Vec::new(), 0);
@@ -61,10 +61,15 @@ pub(crate) fn source(path: &str, bytes: &[u8]) -> Result<Source, Cause> {
 /// What the cells of all sheets refer to.
 struct Book {
     strings: Strings,
-    /// The formats by the styles of cells.
-    formats: Vec<Rc<Format>>,
+    /// The styles of cells.
+    styles: Vec<Style>,
     /// The number of 1970-01-01.
     first_day: i64,
+}
+
+struct Style {
+    format: Rc<Format>,
+    is_struck: bool,
 }
 
 /// The strings that cells share, each on one line. Cells can share a long string of white space without end.
@@ -78,7 +83,7 @@ impl Strings {
     fn read(archive: &mut Archive<'_>, part: Option<&str>) -> Result<Self, Cause> {
         let mut strings = Strings::default();
         let Some(part) = part else { return Ok(strings) };
-        let (mut in_text, mut start, mut gap, mut is_raised) = (false, 0, false, false);
+        let (mut in_text, mut start, mut gap, mut is_raised, mut is_struck) = (false, 0, false, false, false);
         let read = xml::walk(&archive.text(part)?, Kind::Xlsx, |node| {
             match node {
                 // How Japanese words are pronounced.
@@ -86,11 +91,13 @@ impl Strings {
                 Node::Open(tag) => {
                     in_text = tag.name() == b"t";
                     match tag.name() {
-                        b"r" => is_raised = false,
+                        b"r" | b"si" => (is_raised, is_struck) = (false, false),
+                        b"strike" => is_struck = is_on(tag),
                         b"vertAlign" => is_raised = tag.attribute("val").is_some_and(|place| place == "superscript"),
                         _ => {}
                     }
                 }
+                Node::Text(text) if in_text && is_struck => gap |= text.contains(char::is_whitespace),
                 Node::Text(text) if in_text => {
                     if mem::take(&mut is_raised) && is_exponent(text) {
                         strings.text.push('^');
@@ -125,10 +132,13 @@ impl Strings {
     }
 }
 
-/// The formats of the styles of cells.
-fn formats(archive: &mut Archive<'_>, part: Option<&str>) -> Result<Vec<Rc<Format>>, Cause> {
+/// The styles of cells.
+fn styles(archive: &mut Archive<'_>, part: Option<&str>) -> Result<Vec<Style>, Cause> {
     let Some(part) = part else { return Ok(Vec::new()) };
-    let (mut by_id, mut formats, mut in_cells) = (HashMap::new(), Vec::new(), false);
+    let (mut by_id, mut styles) = (HashMap::new(), Vec::new());
+    // Whether each font strikes its words through.
+    let mut fonts = Vec::new();
+    let (mut in_fonts, mut in_cells) = (false, false);
     let read = xml::walk(&archive.text(part)?, Kind::Xlsx, |node| {
         match node {
             Node::Open(tag) => match tag.name() {
@@ -136,21 +146,31 @@ fn formats(archive: &mut Archive<'_>, part: Option<&str>) -> Result<Vec<Rc<Forma
                     let format = Format::of(&tag.attribute("formatCode").unwrap_or_default());
                     by_id.insert(number(tag, "numFmtId"), Rc::new(format));
                 }
+                b"fonts" => in_fonts = true,
+                b"font" if in_fonts => fonts.push(false),
+                b"strike" if in_fonts => {
+                    if let Some(font) = fonts.last_mut() {
+                        *font = is_on(tag);
+                    }
+                }
                 b"cellXfs" => in_cells = true,
                 b"xf" if in_cells => {
                     let id = number(tag, "numFmtId");
-                    formats.push(Rc::clone(by_id.entry(id).or_insert_with(|| Rc::new(Format::built_in(id)))));
+                    let format = Rc::clone(by_id.entry(id).or_insert_with(|| Rc::new(Format::built_in(id))));
+                    let is_struck = fonts.get(number(tag, "fontId")).is_some_and(|is_struck| *is_struck);
+                    styles.push(Style { format, is_struck });
                 }
                 _ => {}
             },
+            Node::Close(b"fonts") => in_fonts = false,
             Node::Close(b"cellXfs") => in_cells = false,
             _ => {}
         }
-        check_entries(by_id.len())?;
-        if formats.len() > RECORDS { Err(Limit::Records(RECORDS).into()) } else { Ok(true) }
+        check_entries(by_id.len().max(fonts.len()))?;
+        if styles.len() > RECORDS { Err(Limit::Records(RECORDS).into()) } else { Ok(true) }
     });
     read.map_err(|cause| cause.in_part(part))?;
-    Ok(formats)
+    Ok(styles)
 }
 
 fn number(tag: &Tag<'_>, attribute: &str) -> usize {
@@ -161,7 +181,7 @@ fn number(tag: &Tag<'_>, attribute: &str) -> usize {
 fn rows(sheet: &str, book: &Book) -> Result<String, Cause> {
     let mut rows = Rows::default();
     let mut cell = Cell::default();
-    let (mut row, mut column, mut in_value, mut in_formula) = (0_usize, 0, false, false);
+    let (mut row, mut column, mut in_value, mut in_formula, mut is_struck) = (0_usize, 0, false, false, false);
     let mut merged = merged_rows(sheet)?;
     xml::walk(sheet, Kind::Xlsx, |node| {
         match node {
@@ -170,20 +190,27 @@ fn rows(sheet: &str, book: &Book) -> Result<String, Cause> {
                 b"c" => {
                     column = tag.attribute("r").and_then(|place| column_of(&place)).unwrap_or(column);
                     cell = Cell { kind: tag.attribute("t"), style: number(tag, "s"), ..Cell::default() };
+                    is_struck = false;
                 }
+                b"r" => is_struck = false,
+                b"strike" => is_struck = is_on(tag),
                 b"v" | b"t" => in_value = true,
                 b"f" => in_formula = true,
                 b"rPh" => return Ok(false),
                 _ => {}
             },
+            Node::Text(text) if in_value && is_struck => cell.value.extend(text.chars().find(|c| c.is_whitespace())),
             Node::Text(text) if in_value => cell.value.push_str(&unescaped(text)),
             Node::Text(text) if in_formula => cell.formula.push_str(text),
             Node::Close(b"v" | b"t") => in_value = false,
             Node::Close(b"f") => in_formula = false,
             Node::Close(b"c") => {
                 let cell = mem::take(&mut cell);
-                let number = cell.number();
-                rows.shown(column, &cell.show(book)?, number)?;
+                let style = book.styles.get(cell.style);
+                if style.is_none_or(|style| !style.is_struck) {
+                    let (number, format) = (cell.number(), style.map(|style| &*style.format));
+                    rows.shown(column, &cell.show(book, format)?, number)?;
+                }
                 column += 1;
             }
             Node::Close(b"row") => {
@@ -235,13 +262,12 @@ impl Cell {
         if matches!(self.kind.as_deref(), None | Some("n")) { self.value.parse().ok() } else { None }
     }
 
-    fn show(self, book: &Book) -> Result<Cow<'_, str>, Cause> {
+    fn show<'a>(self, book: &'a Book, format: Option<&Format>) -> Result<Cow<'a, str>, Cause> {
         let value = self.value;
         // Programs that do not compute leave the value to the next one that opens the file.
         if value.is_empty() && !self.formula.is_empty() {
             return Ok(format!("={}", self.formula).into());
         }
-        let format = book.formats.get(self.style);
         let text = |text| match format {
             Some(format) => format.show_text(text),
             None => text,

@@ -221,6 +221,24 @@ fn hidden_text_of_a_docx_is_left_out() {
 }
 
 #[test]
+fn what_a_docx_shows_in_fields_without_a_value_is_left_out() {
+    let field = |properties: &str, text: &str| {
+        format!(
+            "<w:sdt><w:sdtPr>{properties}</w:sdtPr><w:sdtContent><w:r><w:t>{text}</w:t></w:r></w:sdtContent></w:sdt>"
+        )
+    };
+    let label = |text: &str| format!("<w:r><w:t>{text}</w:t></w:r>");
+    let fields = [
+        label("Date: "),
+        field("<w:showingPlcHdr/><w:date/>", "Enter a date."),
+        label(" Name: "),
+        field("<w:text/>", "Ann"),
+    ];
+    let body = format!("<w:p>{}</w:p>", fields.concat());
+    assert_eq!(read_one("a.docx", &archive(&[RELATIONS, ("word/document2.xml", &body)])).text, "Date: Name: Ann");
+}
+
+#[test]
 fn symbols_of_fonts_are_read_in_a_docx() {
     let symbol = |font: &str, code: &str| format!("<w:r><w:sym w:font='{font}' w:char='{code}'/></w:r>");
     let symbols =

@@ -20,6 +20,7 @@ mod pdf;
 mod random_input;
 mod rtf;
 mod secured;
+mod struck;
 mod tables;
 mod texts;
 

@@ -78,4 +78,17 @@ fn merged_cells_are_repeated_in_the_rows_below_in_every_type() {
         ("word/s.xml", &slide),
     ]);
     assert_eq!(read_one("a.pptx", &deck).text, expect);
+
+    let rtf = r"{\rtf1 \trowd\trhdr\cellx1\clmgf\cellx2\clmrg\cellx3\intbl pier\cell year\cell\cell\row
+\trowd\clvmgf\cellx1\cellx2\cellx3\intbl north\cell 1\cell 2\cell\row
+\intbl\cell 3\cell 4\cell{\trowd\clvmrg\cellx1\cellx2\cellx3\row}
+\trowd\cellx1\cellx2\cellx3\intbl south\cell 5\cell 6\cell\row}";
+    assert_eq!(read_one("a.rtf", rtf.as_bytes()).text, expect);
+}
+
+#[test]
+fn a_merged_cell_of_an_rtf_does_not_continue_in_the_next_table() {
+    let rtf = r"{\rtf1 \trowd\clvmgf\cellx1\cellx2\intbl a\cell b\cell\row\pard\par
+\trowd\clvmrg\cellx1\cellx2\intbl\cell c\cell\row}";
+    assert_eq!(read_one("a.rtf", rtf.as_bytes()).text, "a | b\n\nc");
 }
