@@ -3,6 +3,7 @@
 //! Citations are selected, not generated, so every quote equals its source byte for byte.
 
 use std::iter;
+use std::mem;
 use std::ops::Range;
 
 use unicode_segmentation::UnicodeSegmentation;
@@ -27,13 +28,14 @@ pub struct Citation {
 /// Byte ranges of the sentences of a text, without the white space around them.
 ///
 /// Unicode's rules (UAX 29) end a sentence at every line break, which is wrong for prose with hard line breaks. So a piece
-/// without a sentence end continues in the next line, unless that line is blank, starts a heading, an item, a table row, a numbered
-/// item or clause, or a field of a form, or makes the sentence too long. They also end one behind "Mr.", "J. R." and the number of an
-/// item; what follows continues it. What is no prose, such as a line of data, is cut where it is too long for a sentence.
+/// without a sentence end continues in the next line, unless that line is blank, starts a heading, an item, a table row, a
+/// numbered item or clause, or a field of a form, or makes the sentence too long. They also end one behind "Mr.", "J. R." and
+/// the number of an item; what follows continues it. Closing signs and numbers of notes behind a sentence belong to it. What is
+/// no prose, such as a line of data, is cut where it is too long for a sentence.
 pub(crate) fn sentences(text: &str) -> Vec<Range<usize>> {
     let mut sentences: Vec<Range<usize>> = Vec::new();
     let (mut open, mut before) = (false, "");
-    for (start, piece) in text.split_sentence_bound_indices().flat_map(cut) {
+    for (start, piece) in pieces(text).flat_map(cut) {
         let trimmed = piece.trim();
         if trimmed.is_empty() {
             (open, before) = (false, "");
@@ -54,10 +56,41 @@ pub(crate) fn sentences(text: &str) -> Vec<Range<usize>> {
             Some(last) if goes_on && range.end - last.start <= LONGEST_BYTES => last.end = range.end,
             _ => sentences.push(range),
         }
-        open = !trimmed.starts_with('#') && !trimmed.trim_end_matches(CLOSERS).ends_with(ENDS);
+        open = !trimmed.starts_with('#') && !without_notes(trimmed).trim_end_matches(CLOSERS).ends_with(ENDS);
         before = trimmed;
     }
     sentences
+}
+
+/// The sentences of Unicode's rules, with the closing signs and numbers of notes directly behind them.
+fn pieces(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let mut start = 0;
+    let ends = text.split_sentence_bound_indices().map(move |(at, piece)| at + closing_bytes(&text[..at], piece));
+    ends.chain([text.len()]).map(move |end| {
+        let start = mem::replace(&mut start, end);
+        (start, &text[start..end])
+    })
+}
+
+/// The length of the closing signs and numbers of notes that a text begins with, directly behind a sentence and before white
+/// space: Unicode's rules divide `It is done.**` and `It is done.[1]` before `**` and `1`.
+fn closing_bytes(before: &str, text: &str) -> usize {
+    let in_note = before.ends_with('[') || text.trim_start_matches(CLOSERS).starts_with('[');
+    let is_closing = |c: char| CLOSERS.contains(&c) || in_note && (c.is_ascii_digit() || "[^".contains(c));
+    let rest = text.trim_start_matches(is_closing);
+    let is_behind = !before.is_empty() && !before.ends_with(char::is_whitespace);
+    if is_behind && (rest.is_empty() || rest.starts_with(char::is_whitespace)) { text.len() - rest.len() } else { 0 }
+}
+
+/// A sentence without the numbers of notes at its end.
+fn without_notes(mut sentence: &str) -> &str {
+    let is_number = |number: &str| number.trim_start_matches('^').bytes().all(|byte| byte.is_ascii_digit());
+    while let Some((rest, number)) = sentence.strip_suffix(']').and_then(|inner| inner.rsplit_once('['))
+        && is_number(number)
+    {
+        sentence = rest;
+    }
+    sentence
 }
 
 /// Whether only blanks are between a byte of a text and the beginning of its line.
@@ -116,7 +149,8 @@ pub(crate) fn without_number(sentence: &str) -> &str {
 
 /// Whether a sentence is the number of an item and no more: Unicode's rules end one behind "3." before a capital.
 fn is_number_alone(sentence: &str) -> bool {
-    !sentence.contains(char::is_whitespace) && item_number(sentence).is_some()
+    let number = sentence.trim_matches(['*', '_']);
+    !number.contains(char::is_whitespace) && item_number(number).is_some()
 }
 
 /// Whether a line begins with the name of a field: "Paid by: Ann".
@@ -134,8 +168,8 @@ const LABEL_BYTES: usize = 24;
 
 /// Whether the dot at the end of a text only ends an abbreviation, by the text behind it.
 fn is_abbreviated(before: &str, after: &str) -> bool {
-    let Some(before) = before.strip_suffix('.') else { return false };
-    let word = before.rsplit(|c: char| c.is_whitespace() || "(\"“'‘".contains(c)).next().unwrap_or(before);
+    let Some(before) = before.trim_end_matches(['*', '_']).strip_suffix('.') else { return false };
+    let word = before.rsplit(|c: char| c.is_whitespace() || "(\"“'‘*_".contains(c)).next().unwrap_or(before);
     let is_initial = |part: &str| part.chars().count() == 1 && part.chars().all(char::is_uppercase);
     let begins_sentence = || {
         let first = after.unicode_words().next().unwrap_or_default().to_lowercase();
@@ -177,10 +211,9 @@ const NUMBERED: [&str; 22] = [
     "Sep", "Sept", "Oct", "Nov", "Dec",
 ];
 
-/// A quote without the Markdown mark of a heading, an item or a quotation before its first word, or the one that ends bold text
-/// before it: the sentence behind `**Where is it?**` begins with `**` and a space or a line break.
+/// A quote without the Markdown mark of a heading, an item or a quotation before its first word.
 pub(crate) fn without_mark(quote: &str) -> &str {
-    let rest = quote.strip_prefix("__").unwrap_or_else(|| quote.trim_start_matches(['#', '-', '*', '>']));
+    let rest = quote.trim_start_matches(['#', '-', '*', '>']);
     // "-5" and "*this*" have no mark.
     let is_mark = rest.len() < quote.len() && rest.starts_with(char::is_whitespace) && !rest.trim().is_empty();
     if is_mark { rest.trim_start() } else { quote }
@@ -190,7 +223,7 @@ pub(crate) fn without_mark(quote: &str) -> &str {
 const MARKS: [&str; 5] = ["#", "- ", "* ", "> ", "| "];
 
 /// Closing signs after the end of a sentence.
-const CLOSERS: [char; 12] = ['"', '\'', '”', '’', ')', ']', '»', '_', '*', '」', '』', '）'];
+const CLOSERS: [char; 14] = ['"', '\'', '”', '’', ')', ']', '»', '_', '*', '~', '`', '」', '』', '）'];
 
 /// Signs that end a sentence or an independent clause.
 const ENDS: [char; 13] = ['.', '!', '?', '…', '。', '！', '？', ':', ';', '：', '；', '।', '؟'];
@@ -311,8 +344,6 @@ mod tests {
             ("*this* one", "*this* one"),
             ("3.1 The rent", "3.1 The rent"),
             ("- ", "- "),
-            ("** In Graz.", "In Graz."),
-            ("__ In Graz.", "In Graz."),
             ("__init__ is a method", "__init__ is a method"),
             ("____ euros", "____ euros"),
         ] {
@@ -321,12 +352,20 @@ mod tests {
     }
 
     #[test]
-    fn a_sentence_behind_a_question_in_bold_is_stated_without_the_mark_that_ends_it() {
-        for end in ["**\n", "** ", "**\r\n", "__\n"] {
-            let text = format!("{}Where is it?{end}It is in Graz.", end.trim_end());
-            let last = sentences(&text).pop().unwrap();
-            assert_eq!(without_mark(&text[last]), "It is in Graz.", "{text:?}");
+    fn closing_signs_belong_to_the_sentence_that_they_close() {
+        for mark in ["**", "__", "*", "_", "***", "~~", "`", "\"", "**)", "_”"] {
+            for gap in [" ", "\n", "\r\n", "\n\n"] {
+                let [first, second] = ["It is done.", "Is it done?"].map(|sentence| format!("{mark}{sentence}{mark}"));
+                check(&format!("{first}{gap}{second}{gap}Next."), &[&first, &second, "Next."]);
+            }
         }
+        check("It is done. **Next.** *And*", &["It is done.", "**Next.**", "*And*"]);
+        check("One.\n* two\n* three", &["One.", "* two", "* three"]);
+        check("(It is done.) [Next.]", &["(It is done.)", "[Next.]"]);
+        check("It is done.[1][2] Next.[^3]\nLast.[4]", &["It is done.[1][2]", "Next.[^3]", "Last.[4]"]);
+        check("**It is done.**[1] Next.", &["**It is done.**[1]", "Next."]);
+        check("**Dr.** Ann read *e.g.* Homer. Next.", &["**Dr.** Ann read *e.g.* Homer.", "Next."]);
+        check("**1.** It is done.\n**2.** Next.", &["**1.** It is done.", "**2.** Next."]);
     }
 
     #[test]

@@ -6,7 +6,9 @@
 //! about 100 bytes for each byte of text.
 //!
 //! # Departures
-//! * Windows end at the last white space that fits, so that no word is cut in two; the paper cuts at the token.
+//! * Windows end at the last white space that fits, so that no word is cut in two; the paper cuts at the token. They end before
+//!   a table that begins in their second half and does not fit, so that its rows stay below the names of their columns, or else
+//!   before a row.
 //! * A session longer than a page becomes several pages, of which only the first has the session's heading; the paper's
 //!   sessions all fit.
 //! * A page is a slice of the original text, never text decoded from tokens.
@@ -156,7 +158,8 @@ impl<I> Buffer<I> {
         }
     }
 
-    /// The last token boundary in `1 ..= end` that is at white space; `end` if there is none in its second half.
+    /// The last token boundary in `1 ..= end` that is at white space, or the one before the table, or else the row, that it
+    /// divides; `end` if there is none in its second half.
     fn word_end(&self, spans: &[Range<usize>], end: usize) -> usize {
         let at_space = |i: &usize| {
             let (before, after) = self.text.split_at(spans[*i].start - self.base);
@@ -164,8 +167,29 @@ impl<I> Buffer<I> {
         };
         let whole_character = |i: &usize| spans[*i].start >= spans[*i - 1].end;
         let candidates = || (end / 2 + 1..=end).rev();
-        candidates().find(at_space).or_else(|| candidates().find(whole_character)).unwrap_or(end)
+        let last = candidates().find(at_space).or_else(|| candidates().find(whole_character)).unwrap_or(end);
+        let start = spans[0].start;
+        let text = self.get(start..spans[spans.len() - 1].end);
+        let token_at = |at: usize| spans.partition_point(|span| span.start < start + at);
+        let rows = table_and_row(text, spans[last].start - start).into_iter().flatten();
+        rows.map(token_at).find(|at| (end / 2 + 1..=last).contains(at)).unwrap_or(last)
     }
+}
+
+/// Where the table begins that the first word behind a byte is in, and where its row does; `None` outside of tables.
+fn table_and_row(text: &str, at: usize) -> Option<[usize; 2]> {
+    let at = text.len() - text[at..].trim_start().len();
+    let line_start = |at: usize| text[..at].rfind('\n').map_or(0, |end| end + 1);
+    let is_row = |start: usize| {
+        let line = text[start..].lines().next().unwrap_or_default();
+        line.trim_start().starts_with('|') || line.contains(" | ")
+    };
+    let row = line_start(at);
+    let mut table = row;
+    while table > 0 && is_row(line_start(table - 1)) {
+        table = line_start(table - 1);
+    }
+    is_row(row).then_some([table, row])
 }
 
 fn placed(spans: &[Range<usize>], start: usize) -> impl Iterator<Item = Range<usize>> {
@@ -232,6 +256,17 @@ mod tests {
         check("", 4, &[]);
         check("   ", 4, &[]);
         check("!!!!!", 2, &["!!", "!!", "!"]);
+    }
+
+    #[test]
+    fn windows_end_before_a_table_that_does_not_fit_or_between_its_rows() {
+        let (words, rows) = ("one two three four five\n\n", ["day | opens\n", "mon | six\n", "tue | ten"]);
+        let text = [words, &rows.concat()].concat();
+        check(&text, 9, &[words, &rows.concat()]);
+        check(&text, 8, &[words, &rows[..2].concat(), rows[2]]);
+        check(&text, 14, &[&text]);
+        let (words, table) = ("one two three four five six seven eight\n\n", "| a | b |\n| - | - |\n| c | d |\n");
+        check(&[words, table].concat(), 15, &[words, table]);
     }
 
     #[test]
