@@ -1,7 +1,8 @@
 //! Words that a sentence holds without asserting what they say: the complement of a verb or a noun of speech, thought
-//! or intention ("denied that", "the plan to"), all that depends on a condition or on a source ("if", "according to",
-//! "some say"), one of several things that are joined by "or", and what a verb states of a noun that only has the noun
-//! of a claim in its phrase: "The wife of the mayor died" does not state that the mayor died.
+//! or intention ("denied that", "the plan to"), what someone considers something to be, all that depends on a condition or on a
+//! source ("if", "according to", "some say"), one of several things that are joined by "or", what only another does, and what
+//! a verb states of a noun that only has the noun of a claim in its phrase: "The wife of the mayor died" does not state that
+//! the mayor died.
 //!
 //! English only. What the claim has itself opens nothing: "Ann denied that Bob left" supports itself.
 
@@ -21,7 +22,7 @@ const OPEN_SHARE: f32 = 0.5;
 /// Whether a sentence holds a claim, or an answer to a question, without asserting it. `answer` has the stems of the answer, if
 /// the claim is a question with one.
 pub(super) fn is_open(claim: &[Word], answer: &BTreeSet<String>, given: &[Word], clauses: &Clauses) -> bool {
-    if is_alternative(claim, given, clauses) {
+    if is_alternative(claim, given, clauses) || is_reserved(claim, given, clauses) {
         return true;
     }
     let open = unasserted(claim, given, clauses);
@@ -58,6 +59,33 @@ fn is_alternative(claim: &[Word], given: &[Word], clauses: &Clauses) -> bool {
     (1..given.len().saturating_sub(1)).filter(|or| given[*or].lower == "or" && !clauses.follows_mark(*or)).any(|or| {
         let behind = or + 1 + usize::from(joins_phrase(or + 1));
         is_content(or - 1) && is_content(behind) && (is_said(or - 1) || is_said(behind))
+    })
+}
+
+/// Whether a word of a claim is in a sentence only in a clause of what alone does something, and the claim lacks that: "Guests
+/// have an account, and only members may log in" does not state that guests may log in.
+fn is_reserved(claim: &[Word], given: &[Word], clauses: &Clauses) -> bool {
+    let begins = |at: usize| {
+        let before = at.checked_sub(1);
+        before.is_none_or(|before| {
+            clauses.clause(before) != clauses.clause(at) || JOINING.contains(&given[before].lower.as_str())
+        })
+    };
+    let is_said = |word: &Word| claim.iter().any(|own| own.stem == word.stem);
+    let is_of_another = |only: &usize| {
+        let is_article = |word: &&Word| DETERMINERS.contains(&word.lower.as_str()) || word.number;
+        let phrase: Vec<&Word> = given[only + 1..].iter().skip_while(is_article).collect();
+        let mut names = phrase.iter().skip(1).take_while(|word| word.capital && word.stem.is_some());
+        given[*only].lower == "only"
+            && begins(*only)
+            && phrase.first().is_some_and(|noun| noun.stem.is_some() && !noun.lower.ends_with("ly") && !is_said(noun))
+            && !names.any(|name| is_said(name))
+    };
+    (0..given.len()).filter(is_of_another).any(|only| {
+        claim.iter().filter(|own| own.stem.is_some()).any(|own| {
+            let mut places = (0..given.len()).filter(|at| given[*at].stem == own.stem).peekable();
+            places.peek().is_some() && places.all(|at| clauses.clause(at) == clauses.clause(only))
+        })
     })
 }
 
@@ -103,8 +131,10 @@ fn unasserted(claim: &[Word], given: &[Word], clauses: &Clauses) -> Vec<bool> {
         // Numbers are compared by their values.
         false => claim.iter().any(|own| is_same(own, at) || own.number && given[at].number),
     };
+    let equates = claim.iter().any(|word| FORMS_OF_BE.contains(&word.lower.as_str()));
     for at in (0..given.len()).filter(|at| !is_said(*at)) {
-        for place in complement(given, clauses, at) {
+        let opinion = if equates { opinion(given, clauses, at) } else { Vec::new() };
+        for place in complement(given, clauses, at).into_iter().chain(opinion) {
             open[place] = true;
         }
     }
@@ -170,8 +200,9 @@ fn complement(given: &[Word], clauses: &Clauses, at: usize) -> Vec<usize> {
         // "Karl acted as though he had won."
         "though" if at > 0 && lower(at - 1) == "as" => return of_segment(at),
         "whether" => return of_segment(at),
-        // "Ann went to see if Tom was ill." "Jim sold it, if I remember."
-        "if" if at > 0 && (clauses.follows_mark(at) && !begins || has(&ASKS, &given[at - 1])) => return of_segment(at),
+        "if" if clauses.follows_mark(at) && !begins && is_aside(given, clauses, at) => return Vec::new(),
+        // "Ann went to see if Tom was ill."
+        "if" if at > 0 && has(&ASKS, &given[at - 1]) => return of_segment(at),
         _ if is_condition => return whole(),
         _ => (),
     }
@@ -218,6 +249,34 @@ fn complement(given: &[Word], clauses: &Clauses, at: usize) -> Vec<usize> {
         clauses.clause(*other) == clauses.clause(to) && !(*other > to + 1 && is_finite)
     };
     (to..given.len()).take_while(is_here).collect()
+}
+
+/// Whether the clause of an "if" behind a mark is no condition: "Jim sold it, if I remember", "most of it, if not all".
+fn is_aside(given: &[Word], clauses: &Clauses, at: usize) -> bool {
+    let is_here = |other: &usize| clauses.clause(*other) == clauses.clause(at);
+    let clause: Vec<&Word> = (at + 1..given.len()).take_while(is_here).map(|other| &given[other]).collect();
+    match clause.first() {
+        Some(first) if is_subject(first) => {
+            matches!(first.lower.as_str(), "i" | "we" | "you") && clause.iter().any(|word| has(&ASIDES, word))
+        }
+        _ => clause.iter().filter(|word| word.stem.is_some()).count() < 2,
+    }
+}
+
+/// The words of the clause of a verb that only tell what someone thinks that something is: "Ann considers Tom the best", "Tom is
+/// regarded as the best". In the active those behind the verb.
+fn opinion(given: &[Word], clauses: &Clauses, at: usize) -> Vec<usize> {
+    let lower = |at: usize| given[at].lower.as_str();
+    let clause: Vec<usize> = (0..given.len()).filter(|other| clauses.clause(*other) == clauses.clause(at)).collect();
+    let is_opinion = match lower(at) {
+        "consider" | "considers" | "considered" | "deem" | "deems" | "deemed" => true,
+        "regard" | "regards" | "regarded" => clause.iter().any(|other| *other > at && lower(*other) == "as"),
+        // "The process is called osmosis" is a name.
+        "call" | "calls" | "called" => at > 0 && (given[at - 1].capital || SUBJECTS.contains(&lower(at - 1))),
+        _ => false,
+    };
+    let is_passive = clause.iter().any(|other| *other < at && FORMS_OF_BE.contains(&lower(*other)));
+    clause.into_iter().filter(|other| is_opinion && (is_passive || *other > at)).collect()
 }
 
 /// Whether a past form is behind an auxiliary and belongs to it.
@@ -350,8 +409,8 @@ static REPORTS: LazyLock<HashSet<String>> = LazyLock::new(|| {
         "accusation accuse allegation allege argue argument assert assertion assume assumption belief believe \
         charge claim conclude consider contend declare deny denial doubt dream estimate expect fear feel fiction \
         guess hope hypothesis idea imagine impression insist legend lie maintain myth notion opinion possibility \
-        predict pretend promise propose report rumor rumoured rumour say seem speculate state suggest suggestion \
-        suppose suspect suspicion tell theory think threaten wish",
+        predict pretend promise propose recommend report rumor rumoured rumour say seem speculate state suggest \
+        suggestion suppose suspect suspicion tell theory think threaten wish",
     )
 });
 
@@ -360,8 +419,8 @@ static AIMS: LazyLock<HashSet<String>> = LazyLock::new(|| {
     stems(
         "accuse advise agree aim allege allow ask attempt authorise authorize avoid ban cease decide demand design \
         deter discourage encourage enough expect forbid forget hope intend intention invite need offer order permit \
-        plan pledge postpone prepare prevent prohibit project promise proposal propose quit refrain refuse request \
-        require schedule seek seem slate stop suppose suspect threaten tell think try urge vow want wish",
+        plan pledge postpone prepare prevent prohibit project promise proposal propose quit recommend refrain refuse \
+        request require schedule seek seem slate stop suppose suspect threaten tell think try urge vow want wish",
     )
 });
 
@@ -376,6 +435,10 @@ static COMMENTS: LazyLock<HashSet<String>> = LazyLock::new(|| {
 /// Verbs before "if" that only ask.
 static ASKS: LazyLock<HashSet<String>> =
     LazyLock::new(|| stems("ask check decide doubt know learn question see sure tell test wonder"));
+
+/// Verbs behind "if I" or "if you" in a clause that is no condition.
+static ASIDES: LazyLock<HashSet<String>> =
+    LazyLock::new(|| stems("like mistaken please prefer recall remember want wish"));
 
 /// Nouns before "of" that are the same as what follows, or a number of it.
 static TRANSPARENT: LazyLock<HashSet<String>> = LazyLock::new(|| {

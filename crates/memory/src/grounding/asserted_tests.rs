@@ -263,6 +263,23 @@ const MORE: &[(&str, &str, bool)] = &[
     ("Ito designed the museum.", "The museum, designed by Ito, was opened in 1970.", true),
     ("Spain left Malta.", "The treaty required Spain to leave Malta.", false),
     ("Nora was born in Ghent.", "Nora was born in Ghent, the daughter of a baker.", true),
+    ("The mayor will visit the harbour.", "The mayor will visit the harbour, if the storm ends in time.", false),
+    ("The mayor visited the harbour.", "The mayor visited the harbour, if I remember.", true),
+    ("The police may use force.", "The police may use force, if necessary.", true),
+    ("The lamp must be replaced after 700 hours.", "The vendor recommends replacing the lamp after 700 hours.", false),
+    ("Elsa was the best engineer of her time.", "Solberg considers Elsa the best engineer of her time.", false),
+    ("Solberg considered Elsa the best engineer.", "Solberg considered Elsa the best engineer of her time.", true),
+    ("The old bridge near Brem is safe.", "The old bridge near Brem is regarded as safe.", false),
+    ("Prices for hay were terribly low.", "Prices for hay were 12 euros, which Kurt called terribly low.", false),
+    ("The bill was adopted in May.", "The bill, which some considered urgent, was adopted in May.", true),
+    ("Guests may swim in the lake for free.", "Guests get a map for free; only members may swim in the lake.", false),
+    (
+        "Guests may log in for six months.",
+        "Guests get an account for six months, and only members of staff may log in.",
+        false,
+    ),
+    ("Members may swim in the lake.", "Guests get a map for free; only members may swim in the lake.", true),
+    ("Guests received a map for free.", "Guests received a map for free; only members may swim in the lake.", true),
 ];
 
 /// Sentences that do not state "Jim sold his watch.", and support themselves.

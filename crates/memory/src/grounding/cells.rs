@@ -7,6 +7,7 @@ use std::ops::Range;
 
 use super::blocks::names_columns;
 use super::candidates::Place;
+use super::naming::has_name;
 use super::words::{Word, is_number_word, words};
 
 /// A cell of a table.
@@ -106,6 +107,14 @@ pub(super) fn is_row(text: &str, at: usize) -> bool {
     let line = line_at(text, at);
     let own = &text[line.clone()];
     names_columns(own) || !is_rule(own) && header(text, line).is_some()
+}
+
+/// Whether the row that a byte is in has a cell with one of these stems in a column with this name: "256 GB" in the column "RAM".
+pub(super) fn has_column(text: &str, at: usize, name: &[String], stems: &BTreeSet<String>) -> bool {
+    let line = line_at(text, at);
+    let (row, columns) = (cells(&text[line.clone()]), header(text, line));
+    let mut pairs = columns.into_iter().flatten().zip(row.into_iter().flatten());
+    pairs.any(|(column, cell)| has_name(name, &words(column)) && !keys(cell).is_disjoint(stems))
 }
 
 /// A whole row of a table that does not name its columns itself, with their names; `None` for any other place.
@@ -317,6 +326,15 @@ mod tests {
             let at = text.find(part).unwrap();
             assert!(text.contains(&shown_line(text, part)), "{part} {at}");
         }
+    }
+
+    #[test]
+    fn a_row_has_the_name_of_the_column_of_a_value() {
+        let at = HOSTS.find("birch").unwrap();
+        let has = |name: &str, value: &str| has_column(HOSTS, at, &[name.to_owned()], &keys(value));
+        assert!(has("ram", "64 GB") && has("place", "Rack 2"));
+        assert!(!has("ram", "Rack 2") && !has("ram", "16") && !has("disk", "64 GB"));
+        assert!(!has_column(HOSTS, HOSTS.find("RAM").unwrap(), &["ram".to_owned()], &keys("RAM")));
     }
 
     #[test]

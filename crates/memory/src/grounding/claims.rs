@@ -66,13 +66,13 @@ fn trim(text: &str, range: Range<usize>) -> Range<usize> {
     start..start + piece.trim().len()
 }
 
-/// Begins with a subject (a pronoun or a capitalised word) and has a second word that can be its verb.
+/// Begins with a subject (a pronoun, "the" or a capitalised word) and has a second word that can be its verb.
 fn is_clause(text: &str) -> bool {
     let words = words(text);
     let Some(first) = words.first() else { return false };
     let pronoun = SUBJECTS.contains(&first.lower.as_str());
     let has_verb = || (1..words.len()).any(|at| is_verb_form(&words[at].lower) || is_verb(&words, at, &|_| true));
-    words.len() >= 3 && (pronoun || first.capital && has_verb())
+    words.len() >= 3 && (pronoun || (first.capital || first.lower == "the") && has_verb())
 }
 
 /// A few words that state nothing by themselves, because no verb follows a subject: "a used car", "moved to Rome". Verbs are
@@ -402,5 +402,7 @@ mod tests {
         assert_eq!([texts("3. April 2024"), texts("3.")], [["3. April 2024"], ["3."]]);
         assert_eq!(texts("3. April 2024\n5. Mai 2024"), ["3. April 2024", "5. Mai 2024"]);
         assert_eq!(texts("The thieves fled, and Anna left Paris."), ["The thieves fled", "Anna left Paris."]);
+        assert_eq!(texts("The thieves fled, and the guests slept."), ["The thieves fled", "the guests slept."]);
+        assert_eq!(texts("Anna painted the door, and the old walls too.").len(), 1);
     }
 }

@@ -44,6 +44,37 @@ fn a_number_belongs_to_the_words_of_its_part_of_a_list() {
             "The firm sold 12 percent of the cars in Spain.",
             "The firm sold 12 percent of the cars in Spain and 8 percent by mail.",
         ),
+        (
+            "There are three keys for the front door and two for the flat.",
+            "There are two keys for the front door and three for the flat.",
+            "The keys, two for the front door and three for the flat, are new.",
+        ),
+    ]);
+}
+
+#[test]
+fn how_often_something_is_done_belongs_to_the_words_of_its_clause() {
+    let filter = "The filter should be cleaned every six months, and the boiler must be inspected once a year.";
+    tell_apart(&[
+        ("The filter should be cleaned once a year.", "The filter should be cleaned every six months.", filter),
+        ("The boiler must be inspected every six months.", "The boiler must be inspected every year.", filter),
+    ]);
+    let exchanged = "The filter should be cleaned once a year, and the boiler must be inspected every six months.";
+    assert!(!answers("How often are filter and boiler serviced?", exchanged, filter));
+    assert!(answers("How often are filter and boiler serviced?", filter, filter));
+}
+
+#[test]
+fn a_date_belongs_to_the_words_of_its_part_of_a_list() {
+    let city = "The city replaced the old windows in 2019, and the roof in 2022.";
+    tell_apart(&[
+        ("The roof was replaced in 2019.", "The windows were replaced in 2019.", city),
+        ("The city replaced the roof in 2019.", "The city replaced the windows in 2019.", city),
+        (
+            "",
+            "The city replaced the windows in 2019 following a fire.",
+            "The city replaced the old windows in 2019, following a fire in 2017.",
+        ),
     ]);
 }
 

@@ -5,16 +5,18 @@ use std::ops::Range;
 use chrono::NaiveDate;
 
 use super::asserted::is_open;
+use super::cells::has_column;
 use super::dimension::is_of_another_dimension;
 use super::hedges::{is_question, only_considers};
 use super::mail::message_at;
 use super::naming::has_name;
 use super::negation::{Polarity, polarity, run_of};
-use super::numbers::{Bound, Number, is_equal};
+use super::numbers::{Bound, Number, is_duration, is_equal};
 use super::opposites::{is_before_change, is_compared_with_another, is_in_other_direction, is_taken_back};
-use super::pairing::{is_of_another_clause, is_of_another_conjunct};
+use super::pairing::{is_of_another_clause, is_of_another_conjunct, is_rate_of_another};
 use super::passage::Sentence;
 use super::predicates::{is_of_another_date, is_of_another_verb, is_whole};
+use super::question::FORMS_OF_BE;
 use super::relative::full;
 use super::roles::{Named, is_exchanged, is_role_of_another, replacing, turned};
 use super::speech::FIRST;
@@ -22,7 +24,8 @@ use super::statement::Statement;
 use super::subject::{cannot_refer, is_about_another, is_answer, is_in_subject, is_of_one_subject};
 use super::times::is_at_another_time;
 use super::turn::{is_vocative, speaker_at};
-use super::words::{Word, bare, words};
+use super::values::Values;
+use super::words::{Word, bare, stem, words};
 
 /// What is wrong with a sentence as support of a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,6 +44,8 @@ pub(super) struct Shown<'a> {
     /// The text that it is of, and the bytes of it there.
     pub text: &'a str,
     pub range: Range<usize>,
+    /// All sentences of the text.
+    pub whole: &'a [&'a Sentence],
     /// The sentences before and after it.
     pub beside: &'a [&'a Sentence],
     /// The day on which it was written.
@@ -83,6 +88,7 @@ pub(super) fn faults(claim: &Statement, shown: &Shown<'_>) -> Vec<Fault> {
         is_of_another_verb(claim, shown.stated)
             || is_of_another_date(claim, shown.stated)
             || is_of_another_conjunct(claim, shown.stated)
+            || is_rate_of_another(claim, shown.stated)
             || is_role_of_another(&claim_named, &shown_named)
             || is_about_another(claim, given, shown.beside)
     };
@@ -120,7 +126,7 @@ fn numbers(claim: &Statement, shown: &Statement, faults: &mut Vec<Fault>) {
             faults.push(Fault::missing(is_exact && !rivals.is_empty()));
         } else if same.iter().all(|other| other.bound == Some(Bound::Below) && number.bound != other.bound) {
             faults.push(Fault::Missing);
-        } else if is_of_another_clause(claim, shown, &places, &rivals) {
+        } else if is_of_another_clause(claim, shown, &places, &rivals) || is_only_share(number, &same, claim, shown) {
             faults.push(Fault::Doubt);
         }
     }
@@ -131,6 +137,28 @@ fn numbers(claim: &Statement, shown: &Statement, faults: &mut Vec<Fault>) {
             faults.push(Fault::Rival);
         }
     }
+}
+
+/// Whether a number of a claim is that of each of several things and equal numbers of the sentence are not: "300 euros in three
+/// parts" does not support "three parts of 300 euros each".
+fn is_only_share(said: &Number, given: &[&Number], claim: &Statement, shown: &Statement) -> bool {
+    // "5 euros a person", "each of them paid 5 euros"
+    let has_share = |number: &&Number| {
+        let is_near = |at: usize| shown.clauses.clause(at) == shown.clauses.clause(number.at.start);
+        let is_share = |at: usize| SHARES.contains(&shown.words[at].lower.as_str());
+        (0..shown.words.len()).any(|at| is_near(at) && is_share(at)) || matches!(behind(number, shown)[0], "a" | "an")
+    };
+    match behind(said, claim) {
+        ["each" | "apiece", _] | ["in", "each"] => !given.iter().any(has_share),
+        ["per", unit] => stem(unit).is_some_and(|unit| !is_duration(&unit)) && !given.iter().any(has_share),
+        _ => false,
+    }
+}
+
+/// The two words behind a number with its unit, in lower case.
+fn behind<'a>(number: &Number, text: &'a Statement) -> [&'a str; 2] {
+    let at = number.unit_at.end;
+    [at, at + 1].map(|at| text.words.get(at).map_or("", |word| word.lower.as_str()))
 }
 
 fn dates(claim: &Statement, shown: &Shown<'_>, faults: &mut Vec<Fault>) {
@@ -193,7 +221,10 @@ fn names(claim: &Statement, shown: &Shown<'_>, faults: &mut Vec<Fault>) {
         let letters = |word: &Word| word.lower.trim_start_matches(|c: char| !c.is_alphabetic()) == name[0];
         name.len() == 1 && words.iter().any(|word| word.number && letters(word))
     };
-    let is_shown = |name: &[String]| has_name(name, words) || is_speaker(name) || is_behind_digits(name);
+    // "64 GB of RAM" is in a row of a table with the column "RAM".
+    let is_of_column = |name: &[String]| has_column(shown.text, shown.range.start, name, &claim.terms);
+    let is_shown =
+        |name: &[String]| has_name(name, words) || is_speaker(name) || is_behind_digits(name) || is_of_column(name);
     for name in said.iter().filter(|name| !is_shown(name)) {
         let has_part = || name.iter().any(|part| has_name(std::slice::from_ref(part), words));
         let is_near = || {
@@ -204,13 +235,16 @@ fn names(claim: &Statement, shown: &Shown<'_>, faults: &mut Vec<Fault>) {
         };
         let is_meant = (has_pronoun() || has_part())
             && !has_namesake(name, given)
-            && is_near()
+            && (is_near() || shown.has_full(name, words))
             && replacing(name, &claim.words, words).is_empty();
         if !is_meant {
             // "Anna lives in Rome" does not say that Bob does not.
             let is_excluded =
                 || is_of_one_subject(claim) || is_answer(name, claim) || !is_in_subject(name, &claim.words);
             faults.push(Fault::missing(has_rival() && is_excluded()));
+        } else if acts(name, &claim.words) && !has_part() && !has_any(words, &ACTING) {
+            // "Holm taught her" does not say whom she taught.
+            faults.push(Fault::Doubt);
         }
     }
     // "Ann is a nurse and Bob is a cook" has Bob, but in the place of Bob it has Ann.
@@ -227,6 +261,16 @@ fn names(claim: &Statement, shown: &Shown<'_>, faults: &mut Vec<Fault>) {
     faults.extend(unmet.filter(|name| is_about_another || has_namesake(name, given)).map(|_| Fault::Missing));
 }
 
+/// Whether a claim begins with a name that acts: it has no form of "be", which a verb in the passive has.
+fn acts(name: &[String], claim: &[Word]) -> bool {
+    let begins = claim.len() > name.len() && name.iter().zip(claim).all(|(part, word)| *part == word.lower);
+    begins && !has_any(claim, &FORMS_OF_BE)
+}
+
+fn has_any(words: &[Word], list: &[&str]) -> bool {
+    words.iter().any(|word| list.contains(&word.lower.as_str()))
+}
+
 /// Whether a sentence names another person with the same last name: "Peter Miller" for "John Miller".
 fn has_namesake(name: &[String], given: &[Vec<String>]) -> bool {
     let is_other =
@@ -239,6 +283,18 @@ fn has_namesake(name: &[String], given: &[Vec<String>]) -> bool {
 }
 
 impl<'a> Shown<'a> {
+    /// Whether the sentence has the last part of a name, which the text has in full, and no other name with that part: "Lee"
+    /// where the text has "Ann Lee" and no "Bob Lee".
+    fn has_full(&self, name: &[String], words: &[Word]) -> bool {
+        let [_, .., last] = name else { return false };
+        let is_last = |word: &Word| word.capital && bare(&word.lower) == last;
+        let with_last = || self.whole.iter().filter(|other| other.words.iter().any(is_last));
+        let names = |other: &Sentence| Values::read(&self.text[other.range.clone()], &|_| true).names;
+        words.iter().any(is_last)
+            && with_last().any(|other| has_name(name, &other.words))
+            && !with_last().any(|other| has_namesake(name, &names(other)))
+    }
+
     /// The speaker of a sentence in the first person that is in a turn of a conversation, and the byte at which the turn begins; or
     /// the sender of the message of mail that it is in, and its own first byte.
     pub fn speaker(&self) -> Option<(&'a str, usize)> {
@@ -275,5 +331,11 @@ fn same_number(said: &Number, given: &Number, claim: &Statement, shown: &Stateme
 /// What a sentence can refer to a name by that is in the sentence before or after.
 const PRONOUNS: [&str; 12] = ["he", "she", "it", "they", "his", "her", "hers", "its", "their", "him", "them", "who"];
 
+/// Those of them that can be a subject.
+const ACTING: [&str; 5] = ["he", "she", "it", "they", "who"];
+
 /// Those of them that do not refer to a person beside the speaker.
 const THINGS: [&str; 2] = ["it", "its"];
+
+/// Words by which a number is that of each of several things.
+const SHARES: [&str; 6] = ["all", "apiece", "each", "every", "everyone", "per"];

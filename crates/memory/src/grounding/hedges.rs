@@ -9,9 +9,15 @@ use super::words::{Word, is_past};
 pub(super) fn only_considers(claim: (&[Word], &Clauses), shown: (&[Word], &Clauses)) -> bool {
     let ((said, said_clauses), (given, given_clauses)) = (claim, shown);
     let is_of_the_past = said.iter().any(|word| is_past(&word.lower) || PAST.contains(&word.lower.as_str()));
-    let is_open = |at: usize| match is_of_the_past {
-        true => is_hedge(given, at) || FUTURE.contains(&given[at].lower.as_str()),
-        false => is_hedge(given, at) || is_former(given, at),
+    let is_hedged = (0..said.len()).any(|at| is_hedge(said, at) || ABLE.contains(&said[at].lower.as_str()));
+    let is_open = |at: usize| {
+        let lower = given[at].lower.as_str();
+        is_other_duty(lower, claim, given)
+            || !is_hedged
+                && match is_of_the_past {
+                    true => is_hedge(given, at) || FUTURE.contains(&lower),
+                    false => is_hedge(given, at) || is_former(given, at),
+                }
     };
     // "May" is no "may".
     let is_alike = |a: &Word, b: &Word| a.lower == b.lower && a.capital == b.capital;
@@ -33,9 +39,7 @@ pub(super) fn only_considers(claim: (&[Word], &Clauses), shown: (&[Word], &Claus
             || clause.checked_sub(1).is_some_and(is_between_marks)
             || is_between_marks(clause + 1)
     };
-    let is_hedged = (0..said.len()).any(|at| is_hedge(said, at) || ABLE.contains(&said[at].lower.as_str()));
     !hedged.is_empty()
-        && !is_hedged
         && (0..said_clauses.count()).any(|clause| {
             let best = given_clauses.best_for(&said_clauses.stems_of(clause, said), given);
             !best.is_empty() && best.into_iter().all(holds)
@@ -45,6 +49,15 @@ pub(super) fn only_considers(claim: (&[Word], &Clauses), shown: (&[Word], &Claus
 /// Whether a sentence ends with a question mark.
 pub(super) fn is_question(sentence: &str) -> bool {
     sentence.trim_end_matches(['"', '\'', '”', '’', ')', '»', ' ']).ends_with(['?', '？', '؟'])
+}
+
+/// Whether a word of a sentence makes a duty of what a claim permits, or permits what is a duty in the claim. Both deny the
+/// same: "must not", "may not".
+fn is_other_duty(lower: &str, (said, clauses): (&[Word], &Clauses), given: &[Word]) -> bool {
+    let has = |words: &[Word], list: &[&str]| words.iter().any(|word| list.contains(&word.lower.as_str()));
+    let (duty, permission) = (&["must"], &["can", "may"]);
+    let is_other = |own: &[&str], other: &[&str]| other.contains(&lower) && has(said, own) && !has(given, own);
+    !clauses.any() && (is_other(duty, permission) || is_other(permission, duty))
 }
 
 /// "Used" of "He used to be a teacher", but not of "It is used to cut wood".
@@ -95,7 +108,7 @@ const FUTURE: [&str; 2] = ["will", "shall"];
 const PAST: [&str; 4] = ["was", "were", "had", "did"];
 
 /// What a claim may have in place of a hedge.
-const ABLE: [&str; 3] = ["able", "can", "must"];
+const ABLE: [&str; 2] = ["able", "can"];
 
 #[cfg(test)]
 mod tests {
@@ -137,6 +150,17 @@ mod tests {
         }
         assert!(!considers("The office opens in May.", "The office will open in May."));
         assert!(considers("The office will open in May.", "The office may open in May."));
+    }
+
+    #[test]
+    fn a_duty_is_no_permission() {
+        let (duty, permission) = ("The owner must charge a fee.", "The owner may charge a fee.");
+        assert!(considers(duty, permission) && considers(permission, duty));
+        assert!(!considers(duty, duty) && !considers(permission, permission));
+        assert!(considers(duty, "The owner can charge a fee."));
+        assert!(!considers("The owner can charge a fee.", permission));
+        assert!(!considers("The owner may not charge a fee.", "The owner must not charge a fee."));
+        assert!(!considers("Members may swim.", "Members may swim, but must pay."));
     }
 
     #[test]

@@ -14,8 +14,9 @@ fn begins_with(name: &[String], words: &[Word]) -> bool {
     let lower = bare(&word.lower);
     // The article "a" is no initial of "Anna".
     let is_initial = word.capital || lower.chars().nth(1).is_some() || part == lower;
-    // The pronoun "us" is not the US.
-    let is_pronoun = !word.capital && is_function(lower);
+    // The pronouns "us" and "I" are not the US and Ida: "I" and "A" are initials only with a dot before another part of a name.
+    let has_dot = || words.get(1).is_some_and(|next| next.capital && next.range.start > word.range.end + 1);
+    let is_pronoun = is_function(lower) && !(word.capital && (lower.len() > 1 || has_dot()));
     if is_initial && !is_pronoun && same_name(part, lower) && begins_with(&name[1..], &words[1..]) {
         return true;
     }
@@ -47,4 +48,22 @@ fn same_name(a: &str, b: &str) -> bool {
     let initial = |short: &str, long: &str| short.chars().count() == 1 && long.starts_with(short);
     let dotted = || (a.contains('.') || b.contains('.')) && initials(a) == initials(b);
     a == b || initial(a, b) || initial(b, a) || dotted()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::words::words;
+    use super::*;
+
+    #[test]
+    fn a_pronoun_and_an_article_are_no_initials() {
+        let has = |name: &[&str], text: &str| {
+            let name: Vec<String> = name.iter().map(|part| (*part).to_owned()).collect();
+            has_name(&name, &words(text))
+        };
+        assert!(!has(&["ida"], "I prefer the rolls.") && !has(&["ida"], "I, too, prefer the rolls."));
+        assert!(!has(&["aron"], "A man sold me a lamp.") && !has(&["us"], "They told us."));
+        assert!(has(&["ida", "lund"], "The cook I. Lund left.") && has(&["aron", "lund"], "A. Lund left."));
+        assert!(has(&["john", "lund"], "J Lund left."));
+    }
 }

@@ -122,6 +122,7 @@ impl Clauses {
 /// How the negations of the words of a sentence relate to those of the words of a claim.
 pub(super) fn polarity(claim: (&[Word], &Clauses), shown: (&[Word], &Clauses)) -> Polarity {
     let ((said, said_clauses), (given, given_clauses)) = (claim, shown);
+    let same = if lacks_exception(claim, shown) { Polarity::Unclear } else { Polarity::Same };
     if let Some(run) = run_of(said, given) {
         let clause = given_clauses.of_word[run];
         // "It is not true | that Jim sold his watch."
@@ -131,7 +132,7 @@ pub(super) fn polarity(claim: (&[Word], &Clauses), shown: (&[Word], &Clauses)) -
         // "Jim sold nothing." does not say that Jim sold.
         let end = run + said.len();
         let denies = end < given.len() && given_clauses.negates[end] && !begins_exception(given, end);
-        return if reports || denies { Polarity::Unclear } else { Polarity::Same };
+        return if reports || denies { Polarity::Unclear } else { same };
     }
     let stems: HashSet<&String> = said.iter().filter_map(|word| word.stem.as_ref()).collect();
     let names: HashSet<&String> =
@@ -155,10 +156,29 @@ pub(super) fn polarity(claim: (&[Word], &Clauses), shown: (&[Word], &Clauses)) -
         !best.is_empty() && best.into_iter().all(differs)
     });
     match (whole, by_clause) {
-        (false, false) => Polarity::Same,
+        (false, false) => same,
         (true, true) if !is_limited(&stems, given, given_clauses) => Polarity::Opposite,
         _ => Polarity::Unclear,
     }
+}
+
+/// Whether a claim lacks the exception that follows in the sentence from what it forbids, permits or says of all: "Subletting is
+/// prohibited without consent" does not say that it always is. "Without" is an exception only from what is denied.
+fn lacks_exception(claim: (&[Word], &Clauses), shown: (&[Word], &Clauses)) -> bool {
+    let ((said, said_clauses), (given, given_clauses)) = (claim, shown);
+    let has = |list: &[&str]| said.iter().any(|word| list.contains(&word.lower.as_str()));
+    let is_denial = said_clauses.any() || has(&PROHIBITIONS);
+    let is_rule = is_denial || has(&RULES);
+    let is_exception = |words: &[Word], at: usize| match words[at].lower.as_str() {
+        "without" => is_denial,
+        "except" | "excluding" | "unless" => is_rule,
+        "other" => is_rule && words.get(at + 1).is_some_and(|next| next.lower == "than"),
+        _ => false,
+    };
+    let best = given_clauses.best_for(&said.iter().filter_map(|word| word.stem.as_ref()).collect(), given);
+    let follows = |at: usize| best.contains(&given_clauses.clause(at - 1));
+    !(0..said.len()).any(|at| is_exception(said, at))
+        && (1..given.len()).any(|at| is_exception(given, at) && follows(at))
 }
 
 /// Whether words of a claim are only in a clause that limits a negation: "not until 1905", "nothing but his watch".
@@ -212,6 +232,14 @@ const NEGATIONS: [&str; 10] =
 /// Verbs that deny what "to" follows.
 const REFUSALS: [&str; 9] =
     ["decline", "declined", "declines", "fail", "failed", "fails", "refuse", "refused", "refuses"];
+
+/// Words that forbid.
+const PROHIBITIONS: [&str; 9] =
+    ["ban", "banned", "bans", "forbid", "forbidden", "forbids", "prohibit", "prohibited", "prohibits"];
+
+/// Words of a rule or of a statement about all.
+const RULES: [&str; 12] =
+    ["all", "allowed", "always", "any", "anyone", "can", "every", "everyone", "everything", "may", "must", "permitted"];
 
 /// Words that begin a clause in which a negation does not hold.
 const LIMITS: [&str; 2] = ["but", "until"];
@@ -358,6 +386,28 @@ mod tests {
         assert_eq!(of("Jim sold his watch in 1905.", later), Polarity::Unclear);
         assert_eq!(of("Jim sold his watch.", later), Polarity::Opposite);
         assert_eq!(of("Jim sold his watch.", "Jim sold nothing but his old watch."), Polarity::Unclear);
+    }
+
+    #[test]
+    fn a_rule_without_its_exception_is_unclear() {
+        for (claim, shown) in [
+            ("Subletting is prohibited.", "Subletting is prohibited without consent."),
+            ("Parking is forbidden.", "Parking is forbidden except on Mondays."),
+            ("Parking is forbidden.", "Parking in the yard is forbidden except on Mondays."),
+            ("Cars may enter.", "Cars other than taxis may enter."),
+            ("Everyone left.", "Everyone left except Ann."),
+            ("No one may enter.", "No one may enter without a helmet."),
+        ] {
+            assert_eq!(of(claim, shown), Polarity::Unclear, "{claim} {shown}");
+            assert_eq!(of(shown, shown), Polarity::Same, "{shown}");
+        }
+        for (claim, shown) in [
+            ("Guests may enter.", "Guests may enter without a ticket."),
+            ("The club is open.", "The club is open except on Mondays."),
+            ("Parking is forbidden.", "Parking is forbidden, and guests pay except on Mondays."),
+        ] {
+            assert_eq!(of(claim, shown), Polarity::Same, "{claim} {shown}");
+        }
     }
 
     #[test]

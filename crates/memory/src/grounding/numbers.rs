@@ -303,6 +303,25 @@ pub(super) fn is_duration(found: &str) -> bool {
     DURATIONS.split(' ').any(|word| stem(word).is_some_and(|stem| stem == found))
 }
 
+/// How often something is done, by a count and the stem of a unit of time, with the places of the words. "Once a year" is "every
+/// year".
+pub(super) fn rates(words: &[Word]) -> Vec<([&str; 2], Range<usize>)> {
+    let lower = |at: usize| words.get(at).map_or("", |word| word.lower.as_str());
+    let is_number = |at: usize| words.get(at).is_some_and(|word| word.number);
+    let rate = |at: usize| {
+        let (count, unit) = match (lower(at), lower(at + 1)) {
+            ("once", "a" | "an" | "per") => ("", at + 2),
+            ("twice", "a" | "an" | "per") => ("twice", at + 2),
+            ("every", count) if is_number(at + 1) => (count, at + 2),
+            ("every" | "each", _) => ("", at + 1),
+            _ => return None,
+        };
+        let stem = words.get(unit)?.stem.as_deref().filter(|stem| is_duration(stem))?;
+        Some(([count, stem], at..unit + 1))
+    };
+    (0..words.len()).filter_map(rate).collect()
+}
+
 const DURATIONS: &str = "second minute hour day night week month season year decade century";
 
 const MEASURES: &str = "kilometre metre centimetre millimetre mile foot yard inch kilogram gram pound ounce ton tonne litre \

@@ -92,7 +92,7 @@ pub(super) fn is_compared_with_another(claim: &[Word], shown: &[Word]) -> bool {
     })
 }
 
-const MODIFIERS: [&str; 14] = [
+const MODIFIERS: [&str; 15] = [
     "acting",
     "aspiring",
     "alleged",
@@ -105,6 +105,7 @@ const MODIFIERS: [&str; 14] = [
     "future",
     "half",
     "nearly",
+    "other",
     "supposed",
     "vice",
 ];
@@ -120,16 +121,22 @@ const OPPOSITES: [(&str, &str); 20] = [
     ("higher highest above", "lower lowest below"),
     ("longer longest", "shorter shortest"),
     ("first", "last"),
-    ("increase increased increases rose grew", "decrease decreased decreases fell shrank"),
+    (
+        "increase increased increases increasing raise raised raises raising rise risen rises rising rose grow grew \
+        growing grown grows growth",
+        "decrease decreased decreases decreasing reduce reduced reduces reducing reduction lowered lowering lowers \
+        fall fallen falling falls fell shrank shrink shrinking shrinks shrunk decline declined declines declining \
+        drop dropped dropping drops",
+    ),
     ("north northern", "south southern"),
     ("east eastern", "west western"),
     ("best better", "worst worse"),
     ("all always every", "some sometimes"),
     ("won win wins", "lost lose loses"),
-    ("bought buy buys", "sold sell sells"),
+    ("bought buy buys purchase purchased purchases", "sold sell sells"),
     ("male men man", "female women woman"),
     ("success successful", "failure unsuccessful"),
-    ("accepted allowed", "rejected forbidden banned refused"),
+    ("accepted allowed permitted", "rejected forbidden banned prohibited refused"),
 ];
 
 #[cfg(test)]
@@ -149,6 +156,7 @@ mod tests {
             ("Lisbon is the largest city.", "Lisbon is one of the largest cities."),
             ("Lisbon is the most populous city.", "Lisbon is the 2nd most populous city."),
             ("Jim sold his watch.", "Jim almost sold his watch."),
+            ("Holm paid for all servers.", "Fir was paid for by Holm, all other servers by Sato."),
             ("Ann is the head of the school.", "Ann is the deputy head of the school; its head is Tom."),
         ] {
             assert!(is_taken_back(claim, shown), "{claim} {shown}");

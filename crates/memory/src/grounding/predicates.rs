@@ -20,6 +20,8 @@ struct Predicate {
     /// Stems of the words of who acts, and of what is acted on; empty where they are not known. What "is" something acts.
     agent: BTreeSet<String>,
     patient: BTreeSet<String>,
+    /// Whether "he", "she" or "they" acts.
+    has_pronoun: bool,
     /// Words behind it that are neither: "was born in Linz", "lives in Rome".
     rest: BTreeSet<String>,
     /// The subject directly before a verb in the passive; empty where it is that of another verb, and in the active.
@@ -166,9 +168,26 @@ fn fits(own: &Predicate, other: &Predicate, given: &[Predicate], claim: &Stateme
             .peekable();
         own.agent.is_empty() && !other.agent.is_empty() && places.peek().is_some() && places.all(is_behind_to)
     };
+    // "Her father joined the firm" is not in "She joined the firm of Karl Holm, who knew her father". In "When she joined the
+    // firm, Ann was 20" the pronoun is that of the name behind it.
+    let is_object = || {
+        let is_behind = |stem: &String| {
+            let mut places =
+                (0..shown.words.len()).filter(|at| shown.words[*at].stem.as_ref() == Some(stem)).peekable();
+            places.peek().is_some() && places.all(|at| at > other.at)
+        };
+        let clause = shown.clauses.clause(other.at);
+        let is_main = !SUBORDINATE.iter().any(|word| shown.clauses.begins_with(clause, &shown.words, word));
+        other.has_pronoun
+            && is_main
+            && !own.agent.is_empty()
+            && own.agent.iter().all(is_behind)
+            && !is_gapped(&own.agent)
+    };
     // "Rome was built" is not in "The bridge was built in Rome".
     let has_other_subject = differ(&own.passive, &other.passive) && !is_gapped(&own.passive);
     !is_receiver()
+        && !is_object()
         && !has_other_subject
         && !is_turned(own, other)
         && !is_turned(other, own)
@@ -245,12 +264,12 @@ fn predicates(text: &Statement) -> Vec<Predicate> {
         let own: BTreeSet<String> = own.flat_map(|at| stems(text, at..at + 1)).collect();
         let has_own = !own.is_empty();
         let has = |list: &[&str]| group.clone().any(|at| list.contains(&words[at].lower.as_str()));
-        let has_pronoun = || {
+        let has_subject = |list: &[&str]| {
             let is_of_clause = |at: &usize| clauses.clause(*at) == clauses.clause(verbs[index]);
-            group.clone().filter(is_of_clause).any(|at| SUBJECTS.contains(&words[at].lower.as_str()))
+            group.clone().filter(is_of_clause).any(|at| list.contains(&words[at].lower.as_str()))
         };
         subject = match () {
-            () if has_pronoun() || is_inverted(words, start, at) => BTreeSet::new(),
+            () if has_subject(&SUBJECTS) || is_inverted(words, start, at) => BTreeSet::new(),
             () if has_own => own,
             () if has(&RELATIVE) => antecedent(text, start),
             () => subject,
@@ -266,6 +285,7 @@ fn predicates(text: &Statement) -> Vec<Predicate> {
         let behind = words.get(at + 1).map_or("", |next| next.lower.as_str());
         let is_phrase = |next: &Word| next.capital && next.stem.is_some() || DETERMINERS.contains(&next.lower.as_str());
         let has_object = !is_passive && words.get(at + 1).is_some_and(is_phrase);
+        let has_pronoun = !is_passive && has_subject(&PERSONS);
         let passive = if is_passive && has_own { subject.clone() } else { BTreeSet::new() };
         let (agent, patient) = if is_passive {
             let agent = agent_behind();
@@ -286,7 +306,7 @@ fn predicates(text: &Statement) -> Vec<Predicate> {
             true => BE.to_owned(),
             false => words[at].stem.clone().unwrap_or_default(),
         };
-        found.push(Predicate { verb, at, agent, patient, rest, passive, has_object, extent: start..end });
+        found.push(Predicate { verb, at, agent, has_pronoun, patient, rest, passive, has_object, extent: start..end });
     }
     found
 }
@@ -374,6 +394,13 @@ const BE: &str = "be";
 const BEING: [&str; 6] = ["is", "are", "was", "were", "been", "being"];
 const HELPING: [&str; 9] = ["is", "are", "was", "were", "been", "being", "has", "have", "had"];
 const RELATIVE: [&str; 3] = ["who", "which", "that"];
+
+/// Pronouns that act in a sentence.
+const PERSONS: [&str; 3] = ["he", "she", "they"];
+
+/// Words that begin a clause whose pronoun can be that of a name behind it.
+const SUBORDINATE: [&str; 12] =
+    ["after", "although", "as", "because", "before", "if", "once", "since", "though", "until", "when", "while"];
 
 /// Function words inside the phrase behind "by".
 const PHRASE: [&str; 8] = ["a", "an", "the", "his", "her", "its", "their", "of"];

@@ -155,17 +155,18 @@ pub(super) fn replacing(name: &[String], claim: &[Word], words: &[Word]) -> Vec<
 }
 
 /// Whether the span has another content word in the place of one of the claim that it lacks: "his gold watch" does not support
-/// "his silver watch". Units and comparisons are compared by themselves.
+/// "his silver watch". Units and two comparisons are compared by themselves.
 pub(super) fn is_exchanged(claim: &Named<'_>, shown: &Named<'_>) -> bool {
     let (said, given) = (claim.words, shown.words);
     let compares = |word: &Word| !comparisons(&word.lower).is_empty();
-    let is_plain = |word: &Word| word.stem.is_some() && !word.capital && !word.number && !compares(word);
+    let is_plain = |word: &Word| word.stem.is_some() && !word.capital && !word.number;
     let is_unit = |at: usize| claim.values.numbers.iter().any(|number| number.unit_at.contains(&at));
     let lacks = |word: &Word| is_plain(word) && !given.iter().any(|other| other.stem == word.stem);
     let is_other = |word: &Word| is_plain(word) && !said.iter().any(|own| own.stem == word.stem);
     (0..said.len()).filter(|at| lacks(&said[*at]) && !is_unit(*at)).any(|at| {
         let is_last = at + 1 == said.len();
-        let is_here = |run: &[Word]| run.first().is_some_and(is_other) && (!is_last || run.len() == 1);
+        let is_rival = |other: &Word| is_other(other) && !(compares(other) && compares(&said[at]));
+        let is_here = |run: &[Word]| run.first().is_some_and(is_rival) && (!is_last || run.len() == 1);
         !others_at(said, at..at + 1, given, |run| usize::from(is_here(run))).is_empty()
     })
 }

@@ -14,7 +14,7 @@ use super::naming::has_name;
 use super::numbers::{Number, is_equal, is_measure, is_value};
 use super::question::{AUXILIARIES, Kind, Question};
 use super::speech::{FIRST, SECOND, Speaker, is_third, speaker};
-use super::subject::{is_behind_object, is_circumstance, is_in_brackets_behind_name};
+use super::subject::{is_behind_object, is_behind_pronoun, is_circumstance, is_in_brackets_behind_name};
 use super::things::is_of_another_thing;
 use super::turn::{is_vocative, turn};
 use super::typed::{AnswerType, asks_for_score, asks_when, has_share, is_attribute_year, is_score, is_time};
@@ -80,6 +80,7 @@ fn can_be_of(question: &str, parsed: &Question, stating: &Stating<'_>, range: Ra
         && !is_circumstance(question, parsed, sentence, &answer)
         && !is_in_brackets_behind_name(question, sentence, &answer)
         && !is_of_another_thing(question, sentence, &answer)
+        && !subject_name(question).is_some_and(|name| is_behind_pronoun(&name, &words(sentence)))
         && !names_another_dimension(&words(question), &words(sentence), &answer)
         && !Cell::at(stating.text, &stating.answer).is_some_and(|cell| cell.is_another(question))
         && (!asks_when(parsed, question) || !is_attribute_year(sentence, &answer))

@@ -188,3 +188,12 @@ fn an_answer_has_what_is_asked_for_and_new_words() {
         assert!(!is_value_for_person("Who charged Ann?", person), "{person}");
     }
 }
+
+#[test]
+fn a_name_that_only_tells_whose_child_a_pronoun_is_is_not_the_person() {
+    let born = "She was born on 3 November 1879, the fourth child of the pharmacist Konrad Thoss.";
+    assert!(!states("When was Konrad Thoss born?", born, "3 November 1879"));
+    let before = "Ilse Thoss founded the society.";
+    assert!(states_beside("When was Ilse Thoss born?", before, born, "3 November 1879"));
+    assert!(states("When did Ann come to Rome?", "In May Ann came to Rome, where she was born.", "In May"));
+}

@@ -57,7 +57,10 @@ fn what_a_sentence_only_considers_is_not_supported() {
 fn an_exception_is_not_what_the_rest_of_the_sentence_states() {
     tell_apart(&[
         ("Jim bought a watch.", "Jim bought a chain.", "Jim bought a chain instead of a watch."),
-        ("Ann left.", "Everyone left.", "Everyone left except Ann."),
+        ("Ann left.", "Everyone left except Ann.", "Everyone left except Ann."),
+        ("Everyone left.", "", "Everyone left except Ann."),
+        ("Parking is forbidden.", "Parking is forbidden except on Mondays.", "Parking is forbidden except on Mondays."),
+        ("", "Guests may enter.", "Guests may enter without a ticket."),
         ("", "The team won the match.", "The home team won the match without injuries."),
         ("Injuries won the match.", "", "The home team won the match without injuries."),
     ]);
@@ -105,6 +108,13 @@ fn a_number_is_of_its_own_unit() {
         ("", "7 cars were sold.", "7 old cars were sold."),
         ("500 men died there.", "Fewer than 500 men died there.", "Fewer than 500 men died there."),
         ("20 men died there.", "Between 10 and 20 men died there.", "Between 10 and 20 men died there."),
+        (
+            "Ann paid three parts of 3,720 euros each.",
+            "Ann paid 3,720 euros in three parts.",
+            "Ann paid a deposit of 3,720 euros in three equal parts.",
+        ),
+        ("", "The guests pay 5 euros each.", "Each of the guests pays 5 euros."),
+        ("", "The tickets cost 5 euros each.", "The tickets cost 5 euros a person."),
     ]);
     are_not_contradicted(&[
         ("The fund raised over 5 million dollars.", "The fund raised 7 million dollars."),
@@ -142,6 +152,7 @@ fn a_value_belongs_to_the_words_of_its_clause() {
         ("Bob is a nurse.", "Bob is a cook.", "Ann is a nurse and Bob is a cook."),
         ("Bob lives in Rome.", "Bob lives in Oslo.", "Ann lives in Rome and Bob lives in Oslo with two dogs."),
         ("Ann was born in Rome.", "Ann lives in Rome.", "Ann was born in Oslo and lives in Rome."),
+        ("Ann died in Rome.", "Ann died in Oslo.", "Ann studied law in Rome until 1950 and died in Oslo in 1960."),
         ("Jim sold his watch to Ann.", "Jim sold his watch to Bob.", "Jim sold his watch to Bob, and Ann left."),
     ]);
 }
@@ -166,6 +177,14 @@ fn another_word_in_the_place_of_one_does_not_support() {
         ("The book was given to Bob by Ann.", "The book was given to Ann by Bob.", "The book was given to Ann by Bob."),
         ("", "Ann wrote to Cy and to Bob.", "Ann wrote to Bob and to Cy."),
         ("Few men left the town.", "Many men left the town.", "Many men left the town."),
+        ("Higher prices reduce demand.", "Higher prices increase demand.", "Higher prices increase demand."),
+        ("Wages fall every year.", "Wages grow every year.", "Wages grow every year."),
+        (
+            "The new rules of the old town hall cut the demand for hay in winter.",
+            "The new rules of the old town hall increase the demand for hay.",
+            "The new rules of the old town hall increase the demand for hay in winter.",
+        ),
+        ("", "Losses were reduced by 5 percent.", "Losses declined by 5 percent."),
         ("Ann often eats meat.", "Ann rarely eats meat.", "Ann rarely eats meat."),
     ]);
 }
@@ -176,7 +195,18 @@ fn a_word_that_takes_back_the_next_one_counts() {
         ("Ann is the president.", "Ann is the vice president.", "Ann is the vice president."),
         ("Lisbon is the largest city.", "Lisbon is the second largest city.", "Lisbon is the second largest city."),
         ("Bob is the mayor of Rome.", "", "Bob is the former mayor of Rome."),
+        ("Holm paid for all parks.", "Holm paid for all other parks.", "Holm paid for all other parks."),
         ("", "Ann Lee left Rome.", "The former president Ann Lee left Rome."),
+    ]);
+}
+
+#[test]
+fn a_cause_is_not_what_it_causes() {
+    let spring = "Exports fell because taxes rose in spring.";
+    tell_apart(&[
+        ("Taxes rose because exports fell.", "Exports fell because taxes rose.", spring),
+        ("Because exports fell, taxes rose in spring.", "Because taxes rose, exports fell.", spring),
+        ("", "Exports fell because taxes rose.", "Since taxes rose in spring, exports fell."),
     ]);
 }
 
@@ -321,6 +351,12 @@ fn the_subject_of_one_verb_is_not_that_of_another() {
         ("", "Ann choreographed Chopiniana.", "Music was used in the ballet Chopiniana, choreographed by Ann."),
         ("Sales grew by 8% in 2020.", "Sales grew by 8% in 2021.", "Sales grew by 12% in 2020 and by 8% in 2021."),
         ("", "31 students passed the exam.", "Of the 40 students, 31 passed the exam and nine failed."),
+        (
+            "Her father joined the firm of Karl Holm.",
+            "She joined the firm of Karl Holm.",
+            "In 1899 she joined the firm of Karl Holm, who had known her father.",
+        ),
+        ("", "Ann joined the firm.", "When she joined the firm, Ann was 20 years old."),
     ]);
 }
 

@@ -136,6 +136,14 @@ pub(super) fn cannot_refer(name: &[String], claim: &[Word], shown: &[Word], befo
         && (number(claim, AGREEING).is_some_and(|of_claim| of_claim != of_pronoun) || is_of_subject())
 }
 
+/// Whether a pronoun is before a name that is only in a phrase behind a preposition: "She was born in 1879, a child of Jan Pell" is not
+/// about Jan Pell.
+pub(super) fn is_behind_pronoun(name: &[String], sentence: &[Word]) -> bool {
+    let is_pronoun = |word: &Word| PRONOUNS.iter().any(|forms| forms.contains(&word.lower.as_str()));
+    place_of(name, sentence).is_some_and(|place| sentence[..place].iter().any(is_pronoun))
+        && is_in_phrase(name, sentence)
+}
+
 /// Whether a name is in a phrase behind a preposition.
 fn is_in_phrase(name: &[String], words: &[Word]) -> bool {
     let Some(place) = place_of(name, words) else { return false };

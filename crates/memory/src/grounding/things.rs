@@ -21,6 +21,11 @@ use super::words::{Word, is_past, words};
 /// * the noun is only behind a semicolon that the answer is before;
 /// * a phrase of the question has another noun there: "the warranty of the motor" for "the warranty of the pump", or "to
 ///   Austria it is 4 euros, to Norway 9" for "to Norway";
+/// * a phrase of the question has no noun there: "telephone 555-0142" for "the telephone number of the landlord";
+/// * it is only in a part of the sentence that the answer is not in: "stalls cost 5 pounds, and for charities they are free";
+/// * a noun of the question is only behind "without" there: "the camera weighs 2 kg without its case";
+/// * another word is in the place of one of the question: "the first folk metal band" for "the first black metal band", "another
+///   type" for "the same type";
 /// * the noun has another word before it: "the annual fee" for "the entrance fee", but not "the primary source" for "the main source".
 ///
 /// `answer` is its bytes in the sentence.
@@ -36,7 +41,12 @@ pub(super) fn is_of_another_thing(question: &str, sentence: &str, answer: &Range
                 stating.is_of_owner(&topic, &asked, verb) || stating.has_other_subject(&topic, &asked, verb)
             })
     });
-    is_about_another || stating.has_other_phrase(&asked, &Clauses::read(&asked, question))
+    let asked_clauses = Clauses::read(&asked, question);
+    is_about_another
+        || stating.has_other_phrase(&asked, &asked_clauses)
+        || stating.lacks_phrase(&asked, &asked_clauses)
+        || stating.excludes(&asked)
+        || stating.replaces(&asked)
 }
 
 /// What a question is about: "kettle" and "weigh" of "How much does the kettle weigh?", as stems.
@@ -156,6 +166,72 @@ impl Given<'_> {
                 None => self.is_replaced(phrase, &same),
             }
         })
+    }
+
+    /// Whether the part of the sentence with the answer has no noun of a phrase of the question, which names something, and no pronoun for
+    /// it. What follows "the number of" is what is asked for, and the last word of "How long does the strap of the bag last?" is a verb.
+    fn lacks_phrase(&self, asked: &[Word], asked_clauses: &Clauses) -> bool {
+        let has_auxiliary = |before: &[Word]| before.iter().any(|word| AUXILIARIES.contains(&word.lower.as_str()));
+        let is_near = |at: usize| self.clauses.segment(at) == self.clauses.segment(self.place);
+        let near = || (0..self.words.len()).filter(|at| is_near(*at)).map(|at| &self.words[at]);
+        let refers = near().any(|word| REFERRING.contains(&word.lower.as_str()));
+        phrases(asked, asked_clauses).iter().any(|phrase| {
+            let is_counted = phrase.preposition == "of"
+                && phrase.owned.is_none()
+                && phrase.at.checked_sub(2).is_none_or(|before| asked[before].stem.is_none());
+            let ends_with_verb =
+                phrase.nouns.len() > 1 && phrase.end == asked.len() && has_auxiliary(&asked[..phrase.at]);
+            let nouns = &phrase.nouns[..phrase.nouns.len() - usize::from(ends_with_verb)];
+            let stems = || nouns.iter().filter_map(|noun| noun.stem.as_ref());
+            let is_noun = |word: &&Word| word.stem.as_ref().is_some_and(|stem| stems().any(|noun| noun == stem));
+            let is_elsewhere = || self.words.iter().any(|word| is_noun(&word));
+            !is_counted
+                && phrase.sort() == Sort::Common
+                && !stems().any(|stem| GENERIC.contains(stem))
+                && !near().any(|word| is_noun(&word))
+                && !refers
+                && (phrase.has_article || is_elsewhere())
+        })
+    }
+
+    /// Whether a noun of the question is in the sentence only behind "without" or the like, of which the question has none.
+    fn excludes(&self, asked: &[Word]) -> bool {
+        let is_excluding = |word: &Word| matches!(word.lower.as_str(), "without" | "except" | "excluding");
+        let is_excluded = |at: usize| {
+            let is_inside = |word: &&Word| is_determiner(word) || word.stem.is_some() && !is_excluding(word);
+            self.words[..at].iter().rev().find(|word| !is_inside(word)).is_some_and(is_excluding)
+        };
+        let is_only_excluded = |stem: &String| {
+            let mut places = (0..self.words.len()).filter(|at| self.words[*at].stem.as_ref() == Some(stem)).peekable();
+            places.peek().is_some() && places.all(is_excluded)
+        };
+        !asked.iter().any(is_excluding) && asked.iter().filter_map(|word| word.stem.as_ref()).any(is_only_excluded)
+    }
+
+    /// Whether the sentence has another word between two words of the question than the one there, which it lacks, and which does not
+    /// mean the same; or "another" where the question has "same".
+    fn replaces(&self, asked: &[Word]) -> bool {
+        let is_plain = |word: &Word| word.stem.is_some() && !word.capital && !word.number;
+        let has = |words: &[Word], lower: &str| words.iter().any(|word| word.lower == lower);
+        let is_replaced = |own: &[Word]| {
+            let Some(stem) = own[1].stem.as_ref().filter(|_| is_plain(&own[1]) && is_plain(&own[2])) else {
+                return false;
+            };
+            let is_in_place = |at: usize| {
+                let other = &self.words[at..at + 3];
+                let has_stem_of = |at: usize| own[at].stem.is_some() && own[at].stem == other[at].stem;
+                let is_alike = |at: usize| own[at].lower == other[at].lower || has_stem_of(at);
+                at + 1 != self.place
+                    && is_plain(&other[1])
+                    && (is_alike(0) && is_alike(2))
+                    && other[1].stem.as_ref().is_some_and(|other| !means(other, stem) && !has_stem(asked, other))
+            };
+            (own[0].stem.is_some() || own[0].number)
+                && !has_stem(self.words, stem)
+                && (0..self.words.len().saturating_sub(2)).any(is_in_place)
+        };
+        let is_another = has(asked, "same") && !has(self.words, "same") && has(self.words, "another");
+        is_another || asked.windows(3).any(is_replaced)
     }
 
     /// Whether all phrases of the same noun have another one behind the same preposition, in the part of the sentence with the answer.
@@ -295,6 +371,9 @@ fn has_stem(words: &[Word], stem: &str) -> bool {
 fn means(stem: &str, other: &str) -> bool {
     SYNONYMS.iter().any(|group| group.contains(stem) && group.contains(other))
 }
+
+/// Pronouns for things and persons that may be those of a phrase.
+const REFERRING: [&str; 8] = ["it", "its", "they", "their", "them", "this", "these", "such"];
 
 /// Prepositions between a thing and what it is of or for.
 const OWNING: [&str; 7] = ["of", "for", "from", "in", "on", "to", "with"];

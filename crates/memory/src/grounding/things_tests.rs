@@ -107,3 +107,39 @@ fn a_phrase_of_the_question_may_have_another_noun() {
     check("Who is the head of the US?", &[], &[(us, "Ann Lee")]);
     check("Who tried to close the gate?", &[], &[("Ann tried to shut the gate.", "Ann")]);
 }
+
+#[test]
+fn a_phrase_of_the_question_is_in_the_part_of_the_sentence_with_the_answer() {
+    let defects = "Defects are to be reported to the caretaker, Mr Emil Vasko, telephone 555-0142.";
+    check("What is the telephone number of the landlord?", &[(defects, "555-0142")], &[]);
+    check("What is the telephone number of the caretaker?", &[], &[(defects, "555-0142")]);
+    let lasts = "The guarantee lasts three years for the appliance and one year for the glass jug.";
+    check("How long does the guarantee on the filter last?", &[(lasts, "three years")], &[]);
+    check("How long does the guarantee on the appliance last?", &[], &[(lasts, "three years")]);
+    let stalls = "Stalls cost 15 pounds, and for charities they are free.";
+    check("What does a stall cost for charities?", &[(stalls, "15 pounds")], &[(stalls, "free")]);
+    let bag = "It lasts ten years, and so does the strap.";
+    check("How long does the lock of the bag last?", &[], &[(bag, "ten years")]);
+    check("What is the number of the seats?", &[], &[("The hall holds 300 people.", "300")]);
+    check("When did the club of the school win?", &[], &[("Pell Chess Club won in 1990.", "1990")]);
+}
+
+#[test]
+fn what_a_sentence_excludes_it_tells_nothing_of() {
+    let camera = "The camera weighs 2 kg without its leather case.";
+    check("How heavy is the case of the camera?", &[(camera, "2 kg")], &[]);
+    check("How heavy is the camera?", &[], &[(camera, "2 kg")]);
+    check("How heavy is the camera without the case?", &[], &[(camera, "2 kg")]);
+}
+
+#[test]
+fn another_word_in_the_place_of_one_of_the_question_is_another_thing() {
+    let folk = "Skyclad, often regarded as the first folk metal band, was formed in Pell.";
+    check("What is regarded as the first black metal band?", &[(folk, "Skyclad")], &[]);
+    check("What is regarded as the first folk metal band?", &[], &[(folk, "Skyclad")]);
+    let gates = "The cars of Wola have another type of number.";
+    check("Which cars have the same type of number?", &[(gates, "Wola")], &[]);
+    check("Which cars have another type of number?", &[], &[(gates, "Wola")]);
+    let main = "Ann paid the large annual membership fee.";
+    check("Who paid the large yearly membership fee?", &[], &[(main, "Ann")]);
+}

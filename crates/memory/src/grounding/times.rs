@@ -1,4 +1,4 @@
-//! Whether a sentence relates what a claim states to the same time: "before the war" is not "after the war".
+//! Whether a sentence relates what a claim states to the same time or cause: "before the war" is not "after the war".
 
 use std::collections::BTreeSet;
 
@@ -6,10 +6,11 @@ use super::predicates::has_predicate;
 use super::statement::Statement;
 use super::words::Word;
 
-/// A preposition or conjunction of time with the next word that has a meaning.
+/// A preposition or conjunction of time or cause with the next word that has a meaning.
 struct Relation {
     at: usize,
-    lower: String,
+    /// In lower case; "since" for "because", as it can mean both.
+    lower: &'static str,
     object: String,
 }
 
@@ -22,7 +23,14 @@ pub(super) fn is_at_another_time(claim: &Statement, shown: &Statement) -> bool {
         let of_object: Vec<&Relation> = given.iter().filter(|other| other.object == own.object).collect();
         let same: Vec<&&Relation> = of_object.iter().filter(|other| other.lower == own.lower).collect();
         if same.is_empty() {
-            let is_turned = |other: &Relation| other.lower == own.lower && claim.terms.contains(&other.object);
+            let clause = |at: usize| claim.clauses.clause(at);
+            let is_behind = |object: &String| {
+                let mut behind = (own.at + 1..claim.words.len()).take_while(|at| clause(*at) == clause(own.at));
+                behind.any(|at| claim.words[at].stem.as_ref() == Some(object))
+            };
+            let is_turned = |other: &Relation| {
+                other.lower == own.lower && claim.terms.contains(&other.object) && !is_behind(&other.object)
+            };
             return !of_object.is_empty() || given.iter().any(is_turned);
         }
         // "Before the war she worked in Paris; after it, in Lyon": a part without a verb has that of another.
@@ -46,17 +54,29 @@ pub(super) fn is_at_another_time(claim: &Statement, shown: &Statement) -> bool {
 /// The relations of a text. A pronoun has the object of the one before.
 fn relations(words: &[Word]) -> Vec<Relation> {
     let mut found: Vec<Relation> = Vec::new();
-    for at in (0..words.len()).filter(|at| RELATIONS.contains(&words[*at].lower.as_str())) {
+    for (at, word) in words.iter().enumerate() {
+        let Some(&(own, lower)) = RELATIONS.iter().find(|(own, _)| *own == word.lower) else { continue };
         let next = words.get(at + 1).map_or("", |next| next.lower.as_str());
-        let known = found.last().filter(|_| PRONOUNS.contains(&next)).map(|before| before.object.clone());
+        // "It" of "because it" does not refer to a time.
+        let is_pronoun = own == lower && PRONOUNS.contains(&next);
+        let known = found.last().filter(|_| is_pronoun).map(|before| before.object.clone());
         let behind = words[at + 1..].iter().find_map(|word| word.stem.clone());
         if let Some(object) = known.or(behind) {
-            found.push(Relation { at, lower: words[at].lower.clone(), object });
+            found.push(Relation { at, lower, object });
         }
     }
     found
 }
 
-const RELATIONS: [&str; 6] = ["after", "before", "during", "since", "till", "until"];
+/// Each with the relation that it is compared as: "since" is a time or a cause.
+const RELATIONS: [(&str, &str); 7] = [
+    ("after", "after"),
+    ("because", "since"),
+    ("before", "before"),
+    ("during", "during"),
+    ("since", "since"),
+    ("till", "till"),
+    ("until", "until"),
+];
 
 const PRONOUNS: [&str; 4] = ["it", "that", "then", "this"];

@@ -4,8 +4,9 @@
 //!    has vectors.
 //! 2. *Veto*: every name, number, code and date of the claim, and its negations and comparisons, must be in that sentence;
 //!    the words of a name one after the other. A name may also be in the sentence before or after, if the sentence has a
-//!    pronoun or a part of the name and no other name in its place; the span is then both. It may be the speaker of the
-//!    turn, if the sentence speaks in the first person; the span then begins with the turn.
+//!    pronoun or a part of the name and no other name in its place; the span is then both. Its last part is enough where the
+//!    text has the full name and no other with this part. A name may be the speaker of the turn, if the sentence speaks in the
+//!    first person; the span then begins with the turn.
 //! 3. *Contradicted* only where the rest of the claim matches and the sentence has another value of the same type, or the
 //!    opposite negation or comparison.
 //! 4. *Supported* without veto, with enough of the claim's other words, and with similar meaning where that is known. Of a
@@ -171,7 +172,8 @@ fn compare(stated: &Statement, claim: &str, at: usize, passage: &Passage<'_>, ch
     read.terms.extend(referred);
     let whole = passage.texts[sentence.text];
     let range = sentence.range.clone();
-    let shown = Shown { stated: &read, text: whole, range, beside: &beside, day };
+    let of_text: Vec<&Sentence> = passage.sentences.iter().filter(|other| other.text == sentence.text).collect();
+    let shown = Shown { stated: &read, text: whole, range, whole: &of_text, beside: &beside, day };
 
     let mut faults = faults(stated, &shown);
     let is_doubtful = faults.contains(&Fault::Doubt);
