@@ -208,8 +208,8 @@ impl Given<'_> {
         !asked.iter().any(is_excluding) && asked.iter().filter_map(|word| word.stem.as_ref()).any(is_only_excluded)
     }
 
-    /// Whether the sentence has another word between two words of the question than the one there, which it lacks, and which does not
-    /// mean the same; or "another" where the question has "same".
+    /// Whether two words of the question have another word between them in the sentence, which lacks the one of the question, and the two do
+    /// not mean the same; or the sentence has "another" where the question has "same".
     fn replaces(&self, asked: &[Word]) -> bool {
         let is_plain = |word: &Word| word.stem.is_some() && !word.capital && !word.number;
         let has = |words: &[Word], lower: &str| words.iter().any(|word| word.lower == lower);
