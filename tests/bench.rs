@@ -1,7 +1,6 @@
 //! `memlocal bench`: how it finds the program that it starts.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 
 use test_support::home::{Home, program};
 
@@ -16,9 +15,11 @@ fn copy(home: &Home) -> String {
 fn bench_starts_memlocal_bench_with_the_same_arguments() {
     let home = Home::bare("bench-exec");
     let memlocal = copy(&home);
-    let script = home.path("memlocal-bench");
-    fs::write(&script, "#!/bin/sh\nprintf '%s\\n' \"$@\"\nexit 7\n").unwrap();
-    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    home.write("script", "#!/bin/sh\nprintf '%s\\n' \"$@\"\nexit 7\n");
+    // Another process writes the program: a file that is open for writing cannot be run, and a test that starts a process
+    // at that moment keeps it open.
+    let installed = home.program("install").args(["-m", "755", "script", "memlocal-bench"]).status().unwrap();
+    assert!(installed.success());
     let words = ["--threads", "1", "bench", "qa", "--suite", "a b", "--help"];
     let said = home.said(home.program(&memlocal).args(words).output().unwrap());
     assert_eq!((said.code, said.out.as_str()), (7, "--threads\n1\nqa\n--suite\na b\n--help\n"), "{said:?}");

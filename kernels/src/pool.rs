@@ -310,7 +310,7 @@ mod tests {
             });
             lock(&threads).len() > 1
         };
-        assert!(threads() == 1 || (0..200).any(|_| shared()));
+        assert!(threads() == 1 || (0..5000).any(|_| shared()));
     }
 
     #[test]

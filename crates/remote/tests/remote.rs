@@ -362,11 +362,10 @@ fn an_endpoint_without_a_connection_and_one_with_a_wrong_answer_are_different_er
         let Some(RemoteError::Call(error)) = Remote::connect(setup).err() else { panic!("{url} is no endpoint") };
         error
     };
-    let closed = TcpListener::bind("127.0.0.1:0").expect("a port is free").local_addr().expect("it is bound").port();
-    // A label of a name has at most 63 letters, so no name server is asked.
+    // Nothing listens on port 1, and no system chooses it. A label of a name has at most 63 letters, so no name server is asked.
     let name = format!("{}.example", "a".repeat(70));
     let without = [
-        (format!("http://127.0.0.1:{closed}/v1"), format!("127.0.0.1 refused the connection on port {closed}")),
+        ("http://127.0.0.1:1/v1".to_owned(), "127.0.0.1 refused the connection on port 1".to_owned()),
         (format!("http://{name}:8000/v1"), format!("the host name {name} was not found")),
     ];
     for (url, reason) in without {

@@ -12,7 +12,7 @@ use test_support::double::Double;
 use test_support::thinker::Thinker;
 
 /// Uploads in the data folder.
-fn uploads(host: &Host) -> usize {
+pub fn uploads(host: &Host) -> usize {
     let of_servers = std::fs::read_dir(host.folder.path().join("uploads")).into_iter().flatten().flatten();
     let folders = of_servers.flat_map(|server| std::fs::read_dir(server.path()).into_iter().flatten().flatten());
     folders.filter(|entry| entry.path().is_dir()).count()

@@ -377,7 +377,7 @@ fn junk_headers(request: &mut Request, random: &mut Random) {
 /// Sends a request; returns the status of the response, 0 if there is none, and its text.
 fn send(host: &Host, request: &Request) -> (u16, String) {
     let mut stream = TcpStream::connect(host.address).expect("the server listens");
-    stream.set_read_timeout(Some(Duration::from_mins(1))).expect("a socket can have a time limit");
+    stream.set_read_timeout(Some(Duration::from_mins(2))).expect("a socket can have a time limit");
     let length = (request.body.len() + request.missing_bytes).to_string();
     let mut bytes = [&request.method[..], b" ", &request.path, b" HTTP/1.1\r\n"].concat();
     let own = [(b"connection".to_vec(), b"close".to_vec()), (b"content-length".to_vec(), length.into_bytes())];

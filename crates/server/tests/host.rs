@@ -147,7 +147,7 @@ impl Host {
     /// A request whose response the test reads itself.
     pub fn open(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> TcpStream {
         let mut stream = TcpStream::connect(self.address).expect("the server listens");
-        stream.set_read_timeout(Some(Duration::from_mins(1))).expect("a socket can have a time limit");
+        stream.set_read_timeout(Some(Duration::from_mins(2))).expect("a socket can have a time limit");
         let mut head = format!("{method} {path} HTTP/1.1\r\nconnection: close\r\ncontent-length: {}\r\n", body.len());
         if !headers.iter().any(|(name, _)| *name == "host") {
             head.extend(["host: ", &self.address.to_string(), "\r\n"]);
@@ -243,7 +243,7 @@ pub fn read_until(stream: &TcpStream, wanted: &str) {
 pub fn eventually(what: &str, so: impl Fn() -> bool) {
     let started = Instant::now();
     while !so() {
-        assert!(started.elapsed() < Duration::from_secs(30), "{what}");
+        assert!(started.elapsed() < Duration::from_mins(2), "{what}");
         thread::sleep(Duration::from_millis(5));
     }
 }

@@ -118,7 +118,7 @@ fn no_corpus_with_the_name_of_a_model_is_made_for_a_text() {
 #[test]
 fn a_long_job_continues_after_its_tool_has_returned() {
     let thinker = Thinker::default();
-    let host = Host::with(Arc::new(thinker.clone()), |config| config.preparation = Duration::from_millis(300));
+    let host = Host::with(Arc::new(thinker.clone()), |config| config.preparation = Duration::from_secs(1));
     let arguments = json!({ "corpus": "a", "name": "a", "text": "One.", "method": "gam" });
     let params = json!({ "name": "remember", "arguments": arguments, "_meta": { "progressToken": "t" } });
     let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params }).to_string();

@@ -89,6 +89,11 @@ pub fn answered(page: &mut Browser) {
     page.until("it is listed", "document.querySelector('#threads a[aria-current]') !== null");
 }
 
+/// Waits until no questions are being suggested: the server reads the corpus for them, and deletes nothing meanwhile.
+fn suggested(page: &mut Browser) {
+    page.until("questions are suggested", "document.getElementById('suggesting').textContent === ''");
+}
+
 /// Presses Tab until an expression is true of the focused element.
 #[track_caller]
 fn tab_to(page: &mut Browser, what: &str) {
@@ -325,6 +330,7 @@ fn conversations_survive_a_reload_and_can_be_compared_renamed_and_deleted() {
     press(&mut page, "#rename", "Rename");
     page.until("the corpus is renamed", &format!("{}.startsWith('Pell 🌊')", text("#corpora a")));
     click(&mut page, "#corpus-delete");
+    suggested(&mut page);
     press(&mut page, "#confirm", "Delete");
     page.until("the first screen is back", "!document.getElementById('new-view').hidden");
     assert_eq!(host.get("/v1/corpora").json()["corpora"], json!([]));
@@ -1209,6 +1215,7 @@ fn the_keyboard_keeps_its_place_when_something_is_drawn_again() {
     page.until("they are listed", "document.querySelectorAll('#documents li').length === 2");
     page.value("document.querySelector('#documents [aria-label=\"Delete letter.txt\"]').focus()");
     page.press("Enter");
+    suggested(&mut page);
     press(&mut page, "#confirm", "Delete");
     page.until("one is deleted", "document.querySelectorAll('#documents li').length === 1");
     assert_eq!(focused(&mut page), "Delete story.md", "the one that takes its place");
@@ -1223,6 +1230,7 @@ fn turns_that_could_know_a_deleted_document_leave_the_page_too() {
     answered(&mut page);
     click(&mut page, "#sources-tab");
     press(&mut page, "#documents", "Delete");
+    suggested(&mut page);
     press(&mut page, "#confirm", "Delete");
     page.until("the turn is gone", "document.querySelector('.turn') === null");
     click(&mut page, "#ask-tab");

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Write;
+use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
@@ -9,7 +11,8 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use crate::host::{Host, says};
+use crate::documents::uploads;
+use crate::host::{Host, eventually, says};
 
 /// Set in the child process with a permissive umask.
 const LOOSE: &str = "MEMLOCAL_TEST_UMASK";
@@ -54,13 +57,15 @@ fn files_are_private_whatever_the_umask() {
     let data = host.folder.path().to_owned();
     host.corpus("a", &[("a.txt", "The horse is grey.")]);
     assert_eq!(host.ended(&host.upload("a", &[("b.txt", b"\x00")], "rag").json())["status"], "failed");
-    let unfinished = host.open(
-        "POST",
-        "/v1/corpora/a/documents",
-        &[("content-type", "multipart/form-data; boundary=x")],
-        b"--x\r\ncontent-disposition: form-data; name=\"f\"; filename=\"c.txt\"\r\n\r\nThe horse is",
+    let mut unfinished = TcpStream::connect(host.address).expect("the server listens");
+    let request = format!(
+        "POST /v1/corpora/a/documents HTTP/1.1\r\nhost: {}\r\ncontent-length: 1000\r\n\
+         content-type: multipart/form-data; boundary=x\r\n\r\n\
+         --x\r\ncontent-disposition: form-data; name=\"f\"; filename=\"c.txt\"\r\n\r\nThe horse is",
+        host.address
     );
-    assert!(fs::read_dir(data.join("uploads")).is_ok_and(|uploads| uploads.count() > 0), "files are there to look at");
+    unfinished.write_all(request.as_bytes()).expect("the server reads");
+    eventually("files are there to look at", || uploads(&host) == 2);
     assert_eq!(readable(&data), BTreeMap::new());
     drop(unfinished);
 

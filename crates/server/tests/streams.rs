@@ -84,17 +84,17 @@ fn choices_begin_in_their_order_and_have_their_role_once() {
     }));
     let body = hello(json!({ "n": 2 })).to_string();
     let socket = host.open("POST", "/v1/chat/completions", &[("content-type", "application/json")], body.as_bytes());
+    let ends = |index: usize| (json!(index), json!({}));
     let mut deltas: Vec<(Value, Value)> = Vec::new();
     for line in BufReader::new(&socket).lines().map_while(Result::ok) {
         let Some(Ok(mut chunk)) = line.strip_prefix("data: ").map(serde_json::from_str::<Value>) else { continue };
         let choice = &mut chunk["choices"][0];
-        if choice["delta"]["content"] == "One." {
+        deltas.push((choice["index"].take(), choice["delta"].take()));
+        if deltas.last() == Some(&ends(1)) {
             gate.add_permits(1);
         }
-        deltas.push((choice["index"].take(), choice["delta"].take()));
     }
     let begins = |index: usize, text: &str| (json!(index), json!({ "role": "assistant", "content": text }));
-    let ends = |index: usize| (json!(index), json!({}));
     assert_eq!(deltas, [begins(0, ""), begins(1, "One."), ends(1), (json!(0), json!({ "content": "Two." })), ends(0)]);
     let empty = Host::new(says("")).post("/v1/chat/completions", &hello(json!({}))).events();
     assert_eq!((empty.len(), &empty[0].1["choices"][0]["delta"]["role"]), (1, &json!("assistant")));

