@@ -28,4 +28,3 @@ mod secrets;
 mod serve;
 mod settings;
 mod timing;
-mod zoom_out;

@@ -1,5 +1,5 @@
 //! Is the evidence for questions about real conversations found? LoCoMo's turns (Maharana et al. 2024) by the tools
-//! that the methods have: the store's BM25, and the engine's vectors with all-MiniLM-L6-v2's real weights.
+//! that the methods have: the store's BM25, the engine's vectors with all-MiniLM-L6-v2's real weights, and both together.
 //!
 //! Embedding all five public conversations takes over a minute, so only two are used. `memlocal-bench retrieval` uses
 //! all of them.
@@ -40,7 +40,7 @@ fn embedder() -> Option<Engine> {
 #[test]
 fn evidence_is_among_the_first_turns() {
     let (Some(data), Some(engine)) = (conversations(), embedder()) else { return };
-    let (tools, depths) = (&[Tool::Bm25, Tool::Dense], Suite::LoCoMo.recall_depths());
+    let (tools, depths) = (&[Tool::Bm25, Tool::Dense, Tool::Fused], Suite::LoCoMo.recall_depths());
     let comparison =
         Comparison { tools, bm25: Bm25::default(), embedder: Some(&engine), depths, windows: Suite::LoCoMo.windows() };
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
@@ -56,4 +56,9 @@ fn evidence_is_among_the_first_turns() {
     // Slightly below the measured values: .554 .620 .711 .760 and .336 .434 .545 .692.
     check(Tool::Bm25, [0.545, 0.610, 0.700, 0.750]);
     check(Tool::Dense, [0.325, 0.425, 0.535, 0.680]);
+    // Both together find more than either alone, also within the windows around their hits.
+    for window in [0].into_iter().chain(comparison.windows.iter().copied()) {
+        let [words, meaning, both] = tools.map(|tool| summary.score("all", tool, window, "recall@10").unwrap());
+        assert!(both > words.max(meaning), "window {window}: {both} against {words} and {meaning}");
+    }
 }

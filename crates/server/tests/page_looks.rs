@@ -48,7 +48,8 @@ const STATES: [State; 9] = [
         page.until("they are listed", "document.querySelectorAll('.document').length > 1");
     }),
     ("operations", "#/operations", |page| {
-        page.until("models are listed", "document.querySelectorAll('#models li').length > 0");
+        // The last of what is fetched for this view.
+        page.until("runs are listed", "document.getElementById('bench-runs').options.length > 0");
         page.value(
             "(() => {
             const files = new DataTransfer();
@@ -154,7 +155,8 @@ fn check(page: &mut Browser, what: &str) {
             assert_eq!(page.value(include_str!("page.js")), json!([]), "{what}, {width} wide, {scheme}");
             let wide = page.value("document.documentElement.scrollWidth").as_u64();
             assert!(wide.is_some_and(|wide| wide <= u64::from(width)), "{what}: {wide:?} in a window of {width}");
-            if axe.is_some() {
+            // What axe-core finds depends on the width, or on the colours, which are the same at all widths.
+            if axe.is_some() && (scheme == "light" || width == 1400) {
                 let found = "axe.run({ resultTypes: ['violations'] }).then(({ violations }) => violations.map(({ id, nodes }) => `${id}: ${nodes[0].html}`))";
                 assert_eq!(page.value(found), json!([]), "{what}, {width} wide, {scheme}");
             }

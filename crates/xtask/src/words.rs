@@ -1,4 +1,4 @@
-//! `cargo xtask words`: rejects the words that `docs/style.md` replaces by standard terms.
+//! `cargo xtask words`: rejects the words that `docs/style.md` replaces by standard terms, and examples that no test runs.
 
 use std::path::Path;
 use std::process::{Command, ExitCode};
@@ -76,7 +76,7 @@ pub fn run() -> Result<ExitCode, String> {
     if findings.is_empty() {
         return Ok(ExitCode::SUCCESS);
     }
-    eprintln!("xtask: {} rejected words; docs/style.md has the terms to use", findings.len());
+    eprintln!("xtask: {} findings; docs/style.md has the terms to use", findings.len());
     Ok(ExitCode::FAILURE)
 }
 
@@ -100,7 +100,27 @@ fn check_file(path: &str) -> Vec<String> {
         let found = rejected_in(line);
         found.map(|(word, instead)| format!("{path}:{}: `{word}` (write: {instead})", index + 1)).collect::<Vec<_>>()
     };
-    text.lines().enumerate().flat_map(of_line).collect()
+    let untested = examples(&text).filter(|_| !tests_examples(path));
+    let untested = untested.map(|line| format!("{path}:{line}: no test runs this example (remove `doctest = false`)"));
+    text.lines().enumerate().flat_map(of_line).chain(untested).collect()
+}
+
+/// The lines at which examples begin in the documentation of a file: code blocks in no other language than Rust.
+fn examples(text: &str) -> impl Iterator<Item = usize> {
+    let fences = text.lines().zip(1..).filter_map(|(line, number)| {
+        let line = line.trim_start();
+        let documentation = line.strip_prefix("//!").or(line.strip_prefix("///"))?;
+        Some((number, documentation.trim_start().strip_prefix("```")?))
+    });
+    // Every second fence ends a block.
+    fences.step_by(2).filter(|(_, language)| !["json", "text", "toml"].contains(language)).map(|(number, _)| number)
+}
+
+/// True if the crate of a file runs the examples in its documentation as tests: the others take seconds each to find none.
+fn tests_examples(path: &str) -> bool {
+    let mut manifests = Path::new(path).ancestors().map(|folder| folder.join("Cargo.toml"));
+    let manifest = manifests.find_map(|manifest| std::fs::read_to_string(manifest).ok());
+    manifest.is_none_or(|manifest| !manifest.contains("doctest = false"))
 }
 
 /// The rejected words and phrases of a line; words are compared whole.
@@ -116,7 +136,7 @@ fn rejected_in(line: &str) -> impl Iterator<Item = (&'static str, &'static str)>
 
 #[cfg(test)]
 mod tests {
-    use super::rejected_in;
+    use super::{examples, rejected_in};
 
     #[test]
     fn whole_words_and_phrases_are_rejected_in_any_case() {
@@ -124,5 +144,12 @@ mod tests {
         assert_eq!(found("/// Nobody waits; it is said twice."), ["nobody", "is said"]);
         assert_eq!(found("understands, flies, replies and bears_repeating"), Vec::<&str>::new());
         assert_eq!(found("what becomes\u{20}of it"), ["becomes of"]);
+    }
+
+    #[test]
+    fn examples_begin_where_a_code_block_has_no_other_language() {
+        let text =
+            "//! ```text\n//! a | b\n//! ```\n/// ```\n/// let a = b;\n/// ```\n    /// ```no_run\n    /// ```\n";
+        assert_eq!(examples(text).collect::<Vec<usize>>(), [4, 7]);
     }
 }
