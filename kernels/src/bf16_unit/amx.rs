@@ -90,7 +90,7 @@ impl Bf16Unit for Amx {
     #[inline(always)]
     fn new(rows: usize) -> Self {
         let layout = &LAYOUTS[rows];
-        // SAFETY: an `Amx` is only created after `is_available` returned true; the configuration is valid.
+        // SAFETY: an `Amx` is only created after `is_available` returned true, or in tests emulated; the configuration is valid.
         unsafe { asm!("ldtilecfg [{}]", in(reg) layout, options(nostack, readonly, preserves_flags)) }
         Amx { rows, _not_send: std::marker::PhantomData }
     }

@@ -30,7 +30,8 @@ impl Bf16Unit for Plain {
     }
 }
 
-fn add(left: &Left, right: Strided<'_>, sums: &mut Sums) {
+/// Adds the products of 32 columns.
+pub(super) fn add(left: &Left, right: Strided<'_>, sums: &mut Sums) {
     for (row, sums) in left.iter().zip(&mut sums.0) {
         for (n, sum) in sums.iter_mut().enumerate() {
             let mut chains = [0f32; 2];

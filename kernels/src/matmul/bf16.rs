@@ -282,9 +282,7 @@ pub(super) mod tests {
         }
     }
 
-    /// The loops on every machine; those of a unit are compared in `tests/matmul.rs` where there is one.
-    #[test]
-    fn loops_give_the_contract_for_every_shape() {
+    fn check_loops_on<U: Bf16Unit>() {
         let mut unpacked = Vec::new();
         let shapes = [(256, 16), (32, 1), (96, 5), (50, 3), (51, 20), (1280, 40), (256, 80)];
         // Neither infinite nor NaN.
@@ -293,9 +291,23 @@ pub(super) mod tests {
             &shapes,
             |byte| byte & 0xbf,
             |panels, cols, rows, range| {
-                multiply_panels::<simd::Plain, bf16_unit::Plain>(&mut unpacked, panels.map(Some), cols, rows, range);
+                multiply_panels::<simd::Plain, U>(&mut unpacked, panels.map(Some), cols, rows, range);
             },
         );
+    }
+
+    /// The loops on every machine; compiled for AVX-512 they are compared in `tests/matmul.rs` where there is a unit.
+    #[test]
+    fn loops_give_the_contract_for_every_shape() {
+        check_loops_on::<bf16_unit::Plain>();
+    }
+
+    /// On AMX where the processor has it, else on its instructions emulated.
+    #[test]
+    #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+    fn loops_on_the_unit_give_the_contract_for_every_shape() {
+        bf16_unit::emulated::emulate_where_missing();
+        check_loops_on::<bf16_unit::Amx>();
     }
 
     #[test]

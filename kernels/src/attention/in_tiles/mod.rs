@@ -211,7 +211,7 @@ mod tests {
     }
 
     /// Compares rows that see `visible` of the keys and values of the second head with the reference.
-    fn check(dim: usize, keys: &[Vec<f32>], values: &[Vec<f32>], visible: &[Range<usize>]) {
+    fn check<U: Bf16Unit>(dim: usize, keys: &[Vec<f32>], values: &[Vec<f32>], visible: &[Range<usize>]) {
         let shape = PageShape { heads: HEADS, dim };
         // Where no token has written there is no number.
         let mut pages = vec![bf16::NAN; 8 * shape.len()];
@@ -226,7 +226,7 @@ mod tests {
             rows.begin(dim, visible.len());
             q.iter().zip(visible).for_each(|(q, visible)| rows.push(Isa::Scalar, q, visible.clone()));
             let source = Source { pages: &pages, shape, list: &LIST, head: 1 };
-            attend_rows::<simd::Plain, bf16_unit::Plain>(&mut rows, source);
+            attend_rows::<simd::Plain, U>(&mut rows, source);
             for (row, (q, visible)) in q.iter().zip(visible).enumerate() {
                 let want = reference::attend_in_tiles(q, &keys[..visible.end], &values[..visible.end], visible.start);
                 let bits = |x: &[f32]| x.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
@@ -235,18 +235,30 @@ mod tests {
         }
     }
 
-    /// The loops on every machine; those of the unit are compared in `tests/attention.rs` where there is one.
-    #[test]
-    fn rows_give_the_bits_of_the_reference() {
+    fn check_rows<U: Bf16Unit>() {
         for (dim, count, first) in [(64, 1, 0), (64, 17, 120), (32, 40, 100), (96, 35, 187), (128, 5, 130)] {
             let (keys, values) = (noise(dim, 224, 1), noise(dim, 224, 2));
             let two_rows_a_token = |row: usize| first + row / 2 + 1;
             for window in [1, 40, 1000] {
                 let visible: Vec<_> =
                     (0..count).map(two_rows_a_token).map(|end: usize| end.saturating_sub(window)..end).collect();
-                check(dim, &keys, &values, &visible);
+                check::<U>(dim, &keys, &values, &visible);
             }
         }
+    }
+
+    /// The loops on every machine; compiled for AVX-512 they are compared in `tests/attention.rs` where there is the unit.
+    #[test]
+    fn rows_give_the_bits_of_the_reference() {
+        check_rows::<bf16_unit::Plain>();
+    }
+
+    /// On AMX where the processor has it, else on its instructions emulated.
+    #[test]
+    #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+    fn rows_on_the_unit_give_the_bits_of_the_reference() {
+        bf16_unit::emulated::emulate_where_missing();
+        check_rows::<bf16_unit::Amx>();
     }
 
     #[test]
@@ -256,7 +268,7 @@ mod tests {
         values[140].fill(f32::NAN);
         let keys = noise(dim, 150, 1);
         let visible: Vec<_> = (0..20).map(|row| 11..130 + row / 2).collect();
-        check(dim, &keys, &values, &visible);
-        check(dim, &keys, &values, &[0..140, 11..140]);
+        check::<bf16_unit::Plain>(dim, &keys, &values, &visible);
+        check::<bf16_unit::Plain>(dim, &keys, &values, &[0..140, 11..140]);
     }
 }
