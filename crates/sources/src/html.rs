@@ -1,8 +1,8 @@
 //! HTML to text: parsed as browsers do (html5ever), then walked without recursion.
 //!
-//! Kept: headings, lists, table rows, preformatted lines, the alternative text of images. Left out: scripts, styles,
-//! hidden elements, words that are struck through, how Japanese words are pronounced, and the targets of links, which would make
-//! sentences unreadable.
+//! Kept: headings, lists, table rows, preformatted lines, the alternative text of images, the values of forms that the page
+//! shows. Left out: scripts, styles, hidden elements, options that are not chosen, words that are struck through, how Japanese
+//! words are pronounced, and the targets of links, which would make sentences unreadable.
 //! Formulas that come in several forms are read once, in TeX, others as linear text ([`crate::formula`]).
 
 use std::time::{Duration, Instant};
@@ -151,7 +151,7 @@ impl Walk {
                 }
                 Step::Enter(node) => {
                     if self.enter(&node)? {
-                        let children: Vec<Step> = node.children.borrow().iter().cloned().map(Step::Enter).collect();
+                        let children: Vec<Step> = shown_children(&node).into_iter().map(Step::Enter).collect();
                         steps.push(Step::Leave(node));
                         steps.extend(children.into_iter().rev());
                     }
@@ -224,7 +224,9 @@ impl Walk {
         }
         self.prose.gap(self.gap_around(tag));
         match tag {
-            "script" | "style" | "template" | "svg" | "iframe" | "noframes" | "rt" | "rp" => return false,
+            "script" | "style" | "template" | "svg" | "iframe" | "noframes" | "rt" | "rp" | "datalist" => {
+                return false;
+            }
             "title" => {
                 self.title = self.title.take().or_else(|| words_of(node));
                 return false;
@@ -249,6 +251,9 @@ impl Walk {
             "td" | "th" => {
                 let number = |name| attribute(name).and_then(|number| number.trim().parse().ok());
                 self.open_cell(tag == "th", number("colspan").unwrap_or(1), number("rowspan").unwrap_or(1));
+            }
+            "input" if self.struck == 0 && shows_value(attribute("type").unwrap_or_default()) => {
+                self.text(attribute("value").unwrap_or_default());
             }
             "img" if self.struck == 0 => self.prose.text(attribute("alt").unwrap_or_default()),
             _ => {}
@@ -304,6 +309,7 @@ impl Walk {
             | "nav" | "ol" | "p" | "pre" | "section" | "table" | "ul" => Gap::Paragraph,
             "br" | "caption" | "center" | "dd" | "div" | "dt" | "figcaption" | "legend" | "li" | "optgroup"
             | "option" | "summary" | "tr" => Gap::Line,
+            "input" | "select" | "textarea" => Gap::Space,
             _ => Gap::None,
         }
     }
@@ -318,6 +324,45 @@ fn format_of(kind: &str) -> Format {
         "I" => Format::UpperRoman,
         _ => Format::Decimal,
     }
+}
+
+/// Whether an `<input>` of this type shows its value as text. Browsers take types that they do not know as text.
+fn shows_value(kind: &str) -> bool {
+    const OTHERS: [&str; 11] =
+        ["hidden", "password", "checkbox", "radio", "file", "submit", "button", "reset", "image", "color", "range"];
+    !OTHERS.iter().any(|other| kind.trim().eq_ignore_ascii_case(other))
+}
+
+/// The children of an element, or those of the option that it shows.
+fn shown_children(node: &Handle) -> Vec<Handle> {
+    let shown = chosen(node).unwrap_or_else(|| node.clone());
+    shown.children.borrow().clone()
+}
+
+/// The option that a `<select>` shows: the last one that is selected, else the first. A list shows all.
+fn chosen(select: &Handle) -> Option<Handle> {
+    let NodeData::Element { attrs, .. } = &select.data else { return None };
+    let is_list = |a: &Attribute| match &*a.name.local {
+        "multiple" => true,
+        "size" => a.value.trim() != "1",
+        _ => false,
+    };
+    if tag(select) != "select" || attrs.borrow().iter().any(is_list) {
+        return None;
+    }
+    let mut options: Vec<Handle> = Vec::new();
+    for child in select.children.borrow().iter() {
+        match tag(child) {
+            "option" => options.push(child.clone()),
+            "optgroup" => options.extend(child.children.borrow().iter().filter(|one| tag(one) == "option").cloned()),
+            _ => {}
+        }
+    }
+    let is_selected = |option: &&Handle| match &option.data {
+        NodeData::Element { attrs, .. } => attrs.borrow().iter().any(|a| &*a.name.local == "selected"),
+        _ => false,
+    };
+    options.iter().rev().find(is_selected).or(options.first()).cloned()
 }
 
 /// Whether the last declaration of these properties in an element's own style has a word.

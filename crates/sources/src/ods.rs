@@ -1,7 +1,8 @@
 //! OpenDocument spreadsheets (LibreOffice): one section a sheet, with its rows as lines ([`crate::rows`]), dates as dates
 //! and numbers with all their digits; those that are shown with words, such as units, as they are shown.
 //!
-//! Formulas give the values that were stored with them. Left out: what is struck through or hidden, comments, charts, pictures.
+//! Formulas give the values that were stored with them. Left out: hidden sheets, which a line
+//! names, what is struck through or hidden, comments, charts, pictures.
 
 use std::mem;
 
@@ -25,6 +26,11 @@ pub(crate) fn source(path: &str, bytes: &[u8]) -> Result<Source, Cause> {
         match node {
             Node::Open(tag) => match tag.name() {
                 b"annotation" | b"dde-links" | b"shapes" | b"tracked-changes" => return Ok(false),
+                b"table" if styles.look(tag, Look::default()).is_left_out() => {
+                    check_entries(parts.len())?;
+                    parts.push(Part::hidden_sheet(tag.attribute("name").unwrap_or_default()));
+                    return Ok(false);
+                }
                 b"table" => sheet = Sheet { name: tag.attribute("name").unwrap_or_default(), ..Sheet::default() },
                 _ => {
                     styles.take(tag)?;

@@ -1,4 +1,5 @@
-//! How the styles of OpenDocument set words: as superscripts or subscripts, and whether they strike them through or hide them.
+//! How the styles of OpenDocument set words: as superscripts or subscripts, and whether they strike them through or hide them;
+//! and whether they hide tables.
 
 use std::collections::HashMap;
 
@@ -18,7 +19,8 @@ impl Look {
     /// What the properties of a style say.
     fn of(properties: &Tag<'_>) -> Self {
         let is_struck = properties.attribute("text-line-through-style").map(|style| style != "none");
-        let is_hidden = properties.attribute("display").map(|display| display == "none");
+        // Of words, and of a table.
+        let is_hidden = properties.attribute("display").map(|display| matches!(&*display, "none" | "false"));
         Look {
             script: properties.attribute("text-position").map(|position| script_of(&position)),
             is_left_out: is_struck.max(is_hidden),
@@ -59,7 +61,7 @@ impl Styles {
     pub fn take(&mut self, tag: &Tag<'_>) -> Result<(), Limit> {
         match tag.name() {
             b"style" | b"list-style" => self.open = tag.attribute("name").unwrap_or_default(),
-            b"text-properties" => {
+            b"text-properties" | b"table-properties" => {
                 let look = Look::of(tag);
                 if look.script.is_some() || look.is_left_out.is_some() {
                     self.looks.insert(self.open.clone(), look);

@@ -1,7 +1,8 @@
 //! Rich Text Format: a stream of groups, control words and bytes (version 1.9.1 of Microsoft's specification).
 //!
-//! Kept: paragraphs, table rows, lists, footnotes in brackets, the symbols of fonts that have some in the places of letters
-//! ([`crate::symbol`]). Left out: pictures, text that is deleted, struck through or hidden, page headers and footers, comments.
+//! Kept: paragraphs, headings (by their outline levels), table rows, lists, footnotes in brackets, the symbols of fonts that have
+//! some in the places of letters ([`crate::symbol`]). Left out: pictures, text that is deleted, struck through or hidden, page
+//! headers and footers, comments.
 
 use std::collections::HashMap;
 use std::mem;
@@ -13,11 +14,13 @@ use crate::limit::{COLUMNS, NESTING, RTF_WORD_BYTES, TEXT_BYTES};
 use crate::merged_cells::Rows;
 use crate::prose::{Gap, Prose, Script};
 use crate::rtf_tokens::{Token, tokens};
+use crate::source::first_heading;
 use crate::{Cause, Kind, Limit, Source, symbol};
 
 /// A `.rtf` file.
 pub(crate) fn source(path: &str, bytes: &[u8]) -> Result<Source, Cause> {
     let (title, text) = document(bytes)?;
+    let title = title.or_else(|| first_heading(&text));
     Source::whole(path, Kind::Rtf, title, text)
 }
 
@@ -94,6 +97,8 @@ struct Group {
     is_hidden: bool,
     is_struck: bool,
     is_note: bool,
+    /// The level of the paragraph as a heading, from 1; 0 for running text.
+    heading: usize,
     /// Whether the group is a field whose symbol was written; its result is another form of it.
     is_written: bool,
     script: Script,
@@ -109,6 +114,7 @@ impl Default for Group {
             is_hidden: false,
             is_struck: false,
             is_note: false,
+            heading: 0,
             is_written: false,
             script: Script::Line,
             substitutes: 1,
@@ -118,6 +124,7 @@ impl Default for Group {
 }
 
 #[derive(Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is set independently")]
 struct Reader {
     groups: Vec<Group>,
     /// Whether `\*` was just read: a group that may be left out by readers that do not know its word.
@@ -137,6 +144,8 @@ struct Reader {
     symbolic: HashMap<i32, String>,
     instruction: String,
     mark: String,
+    /// Whether the paragraph has words.
+    in_paragraph: bool,
     in_row: bool,
     in_cell: bool,
     /// How the cells of a row are merged with others, as far as it is defined, and the next one.
@@ -226,6 +235,12 @@ impl Reader {
             "super" | "up" => self.current().script = if is_on { Script::Super } else { Script::Line },
             "sub" | "dn" => self.current().script = if is_on { Script::Sub } else { Script::Line },
             "nosupersub" => self.current().script = Script::Line,
+            "pard" => self.current().heading = 0,
+            // Level 9 is that of running text.
+            "outlinelevel" => {
+                let level = number.and_then(|level| usize::try_from(level).ok()).filter(|level| *level < 9);
+                self.current().heading = level.map_or(0, |level| level + 1);
+            }
             "ansicpg" => self.page = number,
             "mac" => self.page = self.page.or(Some(10_000)),
             "pc" => self.page = self.page.or(Some(437)),
@@ -257,6 +272,7 @@ impl Reader {
         match name {
             "par" | "sect" | "page" | "column" if self.group().is_note => self.prose.gap(Gap::Space),
             "par" | "sect" | "page" | "column" => {
+                self.in_paragraph = false;
                 self.prose.lead("");
                 if self.in_row {
                     self.prose.gap(Gap::Line);
@@ -299,7 +315,7 @@ impl Reader {
             "cell" if self.in_row => {
                 self.open_cell();
                 self.prose.close_cell();
-                self.in_cell = false;
+                (self.in_cell, self.in_paragraph) = (false, false);
             }
             "row" => self.end_row(),
             _ => {}
@@ -363,9 +379,13 @@ impl Reader {
             Group { place, is_hidden, is_struck, .. } if is_hidden || is_struck && place == Place::Text => {
                 self.prose.leave_out(text);
             }
-            Group { place: Place::Text, script, .. } => {
+            Group { place: Place::Text, script, heading, .. } => {
                 if !text.trim().is_empty() {
                     self.open_cell();
+                    if !mem::replace(&mut self.in_paragraph, true) && heading > 0 {
+                        let number = self.prose.take_lead();
+                        self.prose.lead(&format!("{} {number}", "#".repeat(heading.min(6))));
+                    }
                 }
                 self.prose.run(script, text);
             }

@@ -58,6 +58,14 @@ pub(crate) struct Part {
     pub text: String,
 }
 
+impl Part {
+    /// The line that takes the place of a sheet that is hidden.
+    pub fn hidden_sheet(name: String) -> Part {
+        let text = format!("[sheet {name}: hidden, not read]");
+        Part { title: Some(name), text, ..Part::default() }
+    }
+}
+
 impl Source {
     /// A document of one section: the unchanged text.
     ///

@@ -1,7 +1,8 @@
 //! Excel workbooks: one section a sheet, with its rows as lines ([`crate::rows`]) and numbers and texts as their formats show
 //! them ([`crate::xlsx_format`]).
 //!
-//! Formulas give the values that were stored with them. Left out: what is struck through, comments, charts, pictures.
+//! Formulas give the values that were stored with them. Left out: hidden sheets, which a line names, what is
+//! struck through, comments, charts, pictures.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -28,7 +29,10 @@ pub(crate) fn source(path: &str, bytes: &[u8]) -> Result<Source, Cause> {
     let mut first_day = 25_569;
     let read = xml::each_tag(&archive.text(&workbook_name)?, Kind::Xlsx, |tag| {
         match tag.name() {
-            b"sheet" => sheets.push((tag.attribute("name").unwrap_or_default(), tag.relation())),
+            b"sheet" => {
+                let is_hidden = tag.attribute("state").is_some_and(|state| state == "hidden" || state == "veryHidden");
+                sheets.push((tag.attribute("name").unwrap_or_default(), tag.relation(), is_hidden));
+            }
             b"workbookPr" if tag.attribute("date1904").is_some_and(|set| set == "1" || set == "true") => {
                 first_day = 24_107;
             }
@@ -44,7 +48,11 @@ pub(crate) fn source(path: &str, bytes: &[u8]) -> Result<Source, Cause> {
         first_day,
     };
     let (mut parts, mut length) = (Vec::new(), 0);
-    for (name, id) in sheets {
+    for (name, id, is_hidden) in sheets {
+        if is_hidden {
+            parts.push(Part::hidden_sheet(name));
+            continue;
+        }
         let part = id.as_deref().and_then(|id| relations.by_id(id));
         let part = part.ok_or_else(|| Cause::damaged(Kind::Xlsx, format!("the sheet {name} is missing; {ADVICE}")))?;
         let rows = rows(&archive.text(part)?, &book).map_err(|cause| cause.in_part(part))?;

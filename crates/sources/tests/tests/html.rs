@@ -125,3 +125,18 @@ fn a_page_of_more_bytes_than_allowed_is_refused() {
     let expect = "the HTML is larger than the limit of 32 MiB; split it or save it as text";
     assert_eq!(complaint("a.html", &vec![b'x'; (32 << 20) + 1]), expect);
 }
+
+#[test]
+fn the_values_that_a_form_shows_are_read() {
+    let born = "<label>Name<input value='Ann Orsini'></label> born <input TYPE=date value=1921-05-03>in Pell";
+    check(born, "Name Ann Orsini born 1921-05-03 in Pell");
+    let unseen = ["password", "hidden", "checkbox"].map(|kind| format!("<input type={kind} value=s3cret>"));
+    check(&format!("Key: {}none", unseen.concat()), "Key: none");
+    check("Notes<textarea>Cut the\nwick.</textarea>", "Notes Cut the wick.");
+    let colours = "<option>red<optgroup><option selected><b>gr</b>een<option>blue</optgroup>";
+    check(&format!("Lamp:<select>{colours}</select>is lit"), "Lamp: green is lit");
+    check("Lamp: <select><option>red<option>green</select>", "Lamp: red");
+    check(&format!("Lamps <select multiple>{colours}</select>"), "Lamps\nred\ngreen\nblue");
+    let struck = "<s>Was <input value=12> <select><option>days</select></s>";
+    check(&format!("{struck}<datalist><option>x</datalist>12 hours"), "12 hours");
+}

@@ -43,6 +43,38 @@ fn a_workbook_gives_a_section_for_each_sheet_with_rows_and_dates() {
 }
 
 #[test]
+fn hidden_sheets_are_left_out_and_named() {
+    let book = |state: &str| WORKBOOK.replace("name=\"Staff\"", &format!("name=\"Staff\" state=\"{state}\""));
+    let read = |state: &str| {
+        let source = read_one(
+            "a.xlsx",
+            &archive(&[
+                RELATIONS,
+                ("word/document2.xml", &book(state)),
+                ("word/_rels/document2.xml.rels", PARTS),
+                ("word/strings.xml", STRINGS),
+                ("word/styles.xml", STYLES),
+                ("word/s1.xml", "<worksheet><row><c><v>7</v></c></row></worksheet>"),
+                ("word/s2.xml", "<worksheet><row><c><v>8</v></c></row></worksheet>"),
+            ]),
+        );
+        (source.text, source.sections[0].title.clone())
+    };
+    let staff = Some("Staff".to_owned());
+    for state in ["hidden", "veryHidden"] {
+        assert_eq!(read(state), ("[sheet Staff: hidden, not read]\n\n# Empty\n\n8".to_owned(), staff.clone()));
+    }
+    assert_eq!(read("visible"), ("# Staff\n\n7\n\n# Empty\n\n8".to_owned(), staff));
+
+    let style = "<style name='ta1'><table-properties display='false'/></style>";
+    let row = "<table-row><table-cell><p>7</p></table-cell></table-row>";
+    let tables = format!("<table name='x' style-name='ta1'>{row}</table><table name='y'>{row}</table>");
+    let content = format!("<s>{style}{tables}</s>");
+    let text = read_one("a.ods", &archive(&[("content.xml", &content)])).text;
+    assert_eq!(text, "[sheet x: hidden, not read]\n\n# y\n\n7");
+}
+
+#[test]
 fn a_formula_that_no_program_has_computed_is_shown_itself() {
     let sheet = "<worksheet><row><c r='A1' t='str'><v>sum</v></c></row><row><c r='A2'><f>B2*2 &amp; \"x\"</f><v></v></c></row>\
         <row><c r='A3'><f>1+1</f><v>2</v></c></row></worksheet>";

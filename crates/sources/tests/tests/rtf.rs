@@ -30,6 +30,16 @@ fn items_of_numbered_lists_have_their_numbers() {
 }
 
 #[test]
+fn paragraphs_with_an_outline_level_are_headings() {
+    let rtf = r"{\rtf1{\stylesheet{\s1\outlinelevel0 heading 1;}}\pard\s1\outlinelevel0 The {\b lamp}\par
+\pard It was out.\par {\listtext\pard 1.\tab}\pard\outlinelevel1 Oil\par Wick\par\pard\outlinelevel9 Cut it.\par
+\trowd\cellx1\cellx2\pard\intbl\outlinelevel8 a\cell\pard\intbl b\cell\row\pard End\par}";
+    let source = read_one("a.rtf", rtf.as_bytes());
+    let expect = "# The lamp\n\nIt was out.\n\n## 1. Oil\n\n## Wick\n\nCut it.\n\n###### a | b\nEnd";
+    assert_eq!((source.text.as_str(), source.title.as_deref()), (expect, Some("The lamp")));
+}
+
+#[test]
 fn rows_are_defined_before_or_after_their_cells() {
     let rtf = r"{\rtf1 \trowd\cellx1\cellx2\pard\intbl a\cell b\cell\row\pard\plain\intbl c\cell d\cell
 \pard\intbl{\trowd\cellx1\cellx2\row}\pard End\column Next\par}";
