@@ -135,7 +135,8 @@ impl Encoder {
 }
 
 impl EncoderSpec {
-    /// The position of every token of sequences, end to end.
+    /// The position of every token of sequences, end to end. XLM-R's padding id, which `<pad>` in a text is, has the position
+    /// before the first one and is not counted, as in transformers.
     ///
     /// # Errors
     /// If a sequence is empty or longer than the context, or a token is outside the vocabulary.
@@ -149,7 +150,15 @@ impl EncoderSpec {
             if let Some(token) = sequence.iter().find(|token| **token as usize >= self.vocab) {
                 return Err(ModelError::config(format!("token {token} of a vocabulary of {}", self.vocab)));
             }
-            positions.extend((0u32..).skip(self.first_position).take(sequence.len()));
+            let (padding, mut next) = (self.first_position.checked_sub(1), self.first_position);
+            for token in sequence {
+                if Some(*token as usize) == padding {
+                    positions.push(*token);
+                } else {
+                    positions.push(next as u32);
+                    next += 1;
+                }
+            }
         }
         Ok(positions)
     }

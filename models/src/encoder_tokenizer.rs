@@ -13,8 +13,11 @@ use crate::tokenizer::{parse, pieces};
 pub struct EncoderTokenizer {
     inner: HfTokenizer,
     special_tokens: usize,
-    specials: Vec<u32>,
+    unweighted: Vec<u32>,
 }
+
+/// The tokens without a lexical weight, as in FlagEmbedding; `<mask>` has one.
+const UNWEIGHTED: [&str; 4] = ["<s>", "</s>", "<pad>", "<unk>"];
 
 impl EncoderTokenizer {
     /// Reads a `tokenizer.json`; its own truncation and padding are switched off.
@@ -26,9 +29,8 @@ impl EncoderTokenizer {
         inner.with_padding(None);
         inner.with_truncation(None).map_err(unusable)?;
         let special_tokens = inner.encode_fast("", true).map_err(unusable)?.len();
-        let added = inner.get_added_tokens_decoder();
-        let specials = added.iter().filter(|(_, token)| token.special).map(|(id, _)| *id).collect();
-        Ok(EncoderTokenizer { inner, special_tokens, specials })
+        let unweighted = UNWEIGHTED.iter().filter_map(|token| inner.token_to_id(token)).collect();
+        Ok(EncoderTokenizer { inner, special_tokens, unweighted })
     }
 
     /// Special tokens that [`EncoderTokenizer::encode`] adds to a text.
@@ -36,9 +38,9 @@ impl EncoderTokenizer {
         self.special_tokens
     }
 
-    /// Ids that are no words.
-    pub fn specials(&self) -> &[u32] {
-        &self.specials
+    /// Ids without a lexical weight.
+    pub fn unweighted(&self) -> &[u32] {
+        &self.unweighted
     }
 
     /// Tokens of a text with the special tokens around it.

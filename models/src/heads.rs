@@ -1,8 +1,8 @@
 //! What an encoder says of a text: one vector, and for BGE-M3 also weights of its words and a vector for every token.
 //!
 //! BGE-M3 (arXiv 2402.03216, section 3.1): *dense* is the normalised state of the first token; *sparse* gives every token
-//! the weight `relu(w·h + b)`, of which each token id keeps the largest, special tokens dropped; *ColBERT* is a normalised
-//! linear image of every state but the first. All three come from one pass.
+//! the weight `relu(w·h + b)`, of which each token id keeps the largest; `<s>`, `</s>`, `<pad>` and `<unk>` have none;
+//! *ColBERT* is a normalised linear image of every state but the first. All three come from one pass.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -64,7 +64,7 @@ fn head(folder: &Path, name: &str, rows: usize, cols: usize, device: &Device) ->
     Linear::new(weights.weight("weight", rows, cols, device)?, Some(bias), device).map(Some)
 }
 
-/// What the hidden states `[N, H]` of texts that lie end to end say; `specials` are the ids that are no words.
+/// What the hidden states `[N, H]` of texts that lie end to end say; `unweighted` are the ids without a lexical weight.
 ///
 /// # Errors
 /// If the computation fails or gives no numbers.
@@ -73,7 +73,7 @@ pub fn represent(
     texts: &[Vec<u32>],
     pooling: Pooling,
     heads: Option<&Heads>,
-    specials: &[u32],
+    unweighted: &[u32],
 ) -> Result<Vec<Representation>> {
     let rows = ranges(texts);
     let pool = if pooling == Pooling::Mean { Pool::Mean } else { Pool::First };
@@ -88,7 +88,8 @@ pub fn represent(
     let images = ops::unit_rows(&heads.colbert.forward(hidden)?)?.to_vec2::<f32>()?; // [N, H]
     let say = |(dense, rows): (Result<Vec<f32>>, Range<usize>)| {
         let words = rows.clone().map(|row| (ids[row], weights[row]));
-        let sparse: BTreeMap<u32, f32> = words.filter(|(id, weight)| *weight > 0.0 && !specials.contains(id)).collect();
+        let sparse: BTreeMap<u32, f32> =
+            words.filter(|(id, weight)| *weight > 0.0 && !unweighted.contains(id)).collect();
         let colbert = images[rows.start + 1..rows.end].iter().cloned().map(direction).collect::<Result<_>>()?;
         Ok(Representation { dense: dense?, sparse: Some(sparse.into_iter().collect()), colbert: Some(colbert) })
     };

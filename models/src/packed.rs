@@ -7,7 +7,8 @@
 //! ```
 //!
 //! The head names what the matrices were packed from ([`Identity`]); a file of another origin, of another layout, or with
-//! one changed byte is ignored and written again. It is a copy: deleting it costs one slower start.
+//! one changed byte is ignored and written again. It is a copy: deleting it costs one slower start. The
+//! identity has no numerics: one layout serves all of them.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};

@@ -214,7 +214,7 @@ pub struct EncoderSpec {
     pub vocab: usize,
     /// Rows of the position table.
     pub positions: usize,
-    /// Position of the first token: 0 for BERT, 2 for XLM-R.
+    /// Position of the first token: 0 for BERT, the padding id + 1 for XLM-R.
     pub first_position: usize,
     pub token_types: usize,
     pub norm_epsilon: f32,

@@ -4,8 +4,8 @@
 use std::path::{Path, PathBuf};
 
 use candle_core::Device;
-use models::{Encoder, Heads, Pooling, Spec, Weights, lexical_score, max_sim, ranges, represent};
-use serde_json::Value;
+use models::{Encoder, EncoderTokenizer, Heads, Pooling, Spec, Weights, lexical_score, max_sim, ranges, represent};
+use serde_json::{Value, json};
 
 fn check(name: &str) {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../tests/golden/encoder").join(name);
@@ -109,6 +109,38 @@ fn bge_m3_heads_of_8192_tokens() {
     for (row, want) in want["colbert"].as_object().unwrap() {
         close(&colbert[row.parse::<usize>().unwrap()], &floats(want));
     }
+}
+
+/// transformers counts them with `cumsum(ids != pad) * (ids != pad) + pad`; here `pad` is 1.
+#[test]
+fn a_padding_token_in_a_text_is_not_counted_as_a_position() {
+    let config = include_str!("../../tests/golden/encoder/xlm_roberta/config.json");
+    let Spec::Encoder(spec) = Spec::from_config(&serde_json::from_str(config).unwrap()).unwrap() else { panic!() };
+    let texts = [vec![0, 110, 1, 120, 1, 1, 2], vec![0, 1, 2]];
+    assert_eq!(spec.positions_of(&texts).unwrap(), [2, 3, 1, 4, 1, 1, 5, 2, 1, 3]);
+}
+
+/// FlagEmbedding drops cls, eos, pad and unk.
+#[test]
+fn of_the_special_tokens_only_the_mask_has_a_lexical_weight() {
+    let specials = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"];
+    let added = specials.iter().enumerate().map(|(id, token)| {
+        json!({ "id": id, "content": token, "single_word": false, "lstrip": false, "rstrip": false, "normalized": false,
+            "special": true })
+    });
+    let vocab = json!({ "<s>": 0, "<pad>": 1, "</s>": 2, "<unk>": 3, "<mask>": 4, "word": 5 });
+    let added: Vec<Value> = added.collect();
+    let tokenizer = json!({ "version": "1.0", "truncation": null, "padding": null, "added_tokens": added,
+        "normalizer": null, "pre_tokenizer": { "type": "WhitespaceSplit" }, "post_processor": null, "decoder": null,
+        "model": { "type": "WordLevel", "vocab": vocab, "unk_token": "<unk>" } });
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("tokenizer.json");
+    std::fs::write(&path, tokenizer.to_string()).unwrap();
+    let tokenizer = EncoderTokenizer::from_file(&path).unwrap();
+    assert_eq!(tokenizer.encode("word <mask> <pad>").unwrap(), [5, 4, 1]);
+    let mut unweighted = tokenizer.unweighted().to_vec();
+    unweighted.sort_unstable();
+    assert_eq!(unweighted, [0, 1, 2, 3]);
 }
 
 #[test]

@@ -188,6 +188,9 @@ pub trait Embedder: Send + Sync {
     /// Tokens of one text that the model reads, special tokens not counted.
     fn window_tokens(&self) -> usize;
 
+    /// Special tokens that the model reads with each text.
+    fn special_tokens(&self) -> usize;
+
     /// Byte ranges of the tokens of `text`, special tokens not counted.
     fn token_spans(&self, text: &str) -> Vec<Range<usize>>;
 

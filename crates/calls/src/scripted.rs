@@ -269,6 +269,10 @@ impl Embedder for ScriptedEmbedder {
         64
     }
 
+    fn special_tokens(&self) -> usize {
+        2
+    }
+
     fn token_spans(&self, text: &str) -> Vec<Range<usize>> {
         words(text)
     }

@@ -197,7 +197,7 @@ impl Generation {
             return Ok(self.think(token, vocabulary));
         }
         let row = match (&logits, self.top_logprobs) {
-            (Logits::All(logits), Some(top)) => Some(Row::read(logits, vocabulary.tokenizer.len(), top)),
+            (Logits::All(logits), Some(top)) => Some(Row::read(logits, top)),
             _ => None,
         };
         // The draw changes the row; log-probabilities are those of the model.

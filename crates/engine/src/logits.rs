@@ -48,13 +48,17 @@ pub(crate) enum Logits {
     Unused,
 }
 
-/// Reads every row; `None` for a row with NaN.
-pub(crate) fn read(output: &mut Output, wanted: &[Wanted]) -> models::Result<Vec<Option<Logits>>> {
+/// Reads every row; `None` for a row with NaN. The ids of `padding` have no probability in rows of which all logits are read.
+pub(crate) fn read(output: &mut Output, wanted: &[Wanted], padding: &[u32]) -> models::Result<Vec<Option<Logits>>> {
+    let without_padding = |mut logits: Vec<f32>| {
+        padding.iter().for_each(|id| logits[*id as usize] = f32::NEG_INFINITY);
+        Logits::All(logits)
+    };
     let mut read = Vec::new();
     let mut draws = Vec::new();
     for (row, wanted) in wanted.iter().enumerate() {
         read.push(match &wanted.purpose {
-            Purpose::All => output.row(row)?.map(Logits::All),
+            Purpose::All => output.row(row)?.map(without_padding),
             Purpose::Nothing => Some(Logits::Unused),
             Purpose::Draw(RowDraw { sampler, mask, adjustments, position }) => {
                 draws.push((row, sampler.request(Some(mask), adjustments, *position)));

@@ -11,9 +11,8 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// Reads the logits of `vocabulary` tokens and keeps the `top` most likely; ties in the order of ids.
-    pub fn read(logits: &[f32], vocabulary: usize, top: usize) -> Row {
-        let logits = &logits[..vocabulary.min(logits.len())];
+    /// Reads all logits and keeps the `top` most likely tokens that have a probability; ties in the order of ids.
+    pub fn read(logits: &[f32], top: usize) -> Row {
         let top = if top == 0 { Vec::new() } else { most_likely(logits, top) };
         Row { log_sum: log_sum(logits), top }
     }
@@ -30,9 +29,10 @@ impl Row {
     }
 }
 
-/// The `top` tokens with the highest logits, at least one.
+/// The `top` tokens with the highest logits, at least one; -inf is no probability.
 fn most_likely(logits: &[f32], top: usize) -> Vec<(u32, f32)> {
-    let mut ranked: Vec<(u32, f32)> = (0..).zip(logits.iter().copied()).collect();
+    let ranked = (0..).zip(logits.iter().copied());
+    let mut ranked: Vec<(u32, f32)> = ranked.filter(|(_, logit)| *logit > f32::NEG_INFINITY).collect();
     let order = |a: &(u32, f32), b: &(u32, f32)| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0));
     if top < ranked.len() {
         ranked.select_nth_unstable_by(top, order);
@@ -55,12 +55,12 @@ mod tests {
 
     #[test]
     fn probabilities_sum_to_one_and_the_likeliest_come_first() {
-        let logits = [1.0f32, 3.0, -2.0, 3.0, 99.0];
-        let row = Row::read(&logits, 4, 3);
+        let logits = [1.0f32, 3.0, -2.0, 3.0, f32::NEG_INFINITY];
+        let row = Row::read(&logits, 3);
         assert_eq!(row.top.iter().map(|(token, _)| *token).collect::<Vec<_>>(), [1, 3, 0]);
-        let sum: f32 = logits[..4].iter().map(|logit| row.logprob(*logit).exp()).sum();
+        let sum: f32 = logits.iter().map(|logit| row.logprob(*logit).exp()).sum();
         assert!((sum - 1.0).abs() < 1e-6, "{sum}");
-        assert!(Row::read(&logits, 4, 0).top.is_empty());
-        assert_eq!(Row::read(&logits, 4, 9).top.len(), 4);
+        assert!(Row::read(&logits, 0).top.is_empty());
+        assert_eq!(Row::read(&logits, 9).top.len(), 4);
     }
 }

@@ -1,4 +1,5 @@
-//! The sampling options of one call, checked and converted to requests of the sampling kernel.
+//! The sampling options of one call, checked and converted to requests of the sampling kernel. A reply with log-probabilities,
+//! or in a format that is validated, gets a copy of its row and draws from it alone, after the step's parallel draw.
 
 use calls::Sampling;
 use models::sample::{Adjustment, Draw, Drawn, Penalties, draw_row};

@@ -1,7 +1,6 @@
 //! A sequence that scores given tokens instead of sampling.
 
 use calls::{CallError, Priority, TenantId, WorkflowId};
-use models::Tokenizer;
 use scheduler::Namespace;
 use tokio::sync::oneshot;
 
@@ -62,12 +61,12 @@ impl Scoring {
     ///
     /// # Errors
     /// If the row is not complete.
-    pub fn read(&mut self, logits: &Logits, tokenizer: &Tokenizer) -> Result<Option<u32>, String> {
+    pub fn read(&mut self, logits: &Logits) -> Result<Option<u32>, String> {
         let row = self.found.len();
         let asked = &self.job.asked[row];
         self.found.push(match logits {
             _ if asked.is_empty() => Vec::new(),
-            Logits::All(logits) => log_probabilities(&logits[..tokenizer.len().min(logits.len())], asked),
+            Logits::All(logits) => log_probabilities(logits, asked),
             Logits::Drawn(_) | Logits::Unused => return Err("the row of logits was not read".into()),
         });
         Ok(self.job.forced.get(row).copied())

@@ -17,14 +17,17 @@ pub(crate) struct Vocabulary {
     pub more: Arc<[u32]>,
     /// Mask of a thought.
     pub thought: Arc<[u32]>,
+    /// The ids without bytes, with which the vocabulary is padded; no mask allows them.
+    pub padding: Vec<u32>,
 }
 
 impl Vocabulary {
     /// Masks for logits of this width; `eos` ends a reply, `markers` end a thought.
     pub fn new(tokenizer: Arc<Tokenizer>, width: usize, eos: Vec<u32>, markers: &Markers) -> Vocabulary {
         let mut more = SimpleVob::alloc(width);
-        let is_text = |token: &u32| !tokenizer.bytes(*token).is_empty();
-        (0..).take(width.min(tokenizer.len())).filter(is_text).for_each(|token| more.set(token as usize, true));
+        let is_padding = |token: &u32| tokenizer.bytes(*token).is_empty() && !eos.contains(token);
+        let (padding, words): (Vec<u32>, Vec<u32>) = (0..).take(width).partition(is_padding);
+        words.iter().for_each(|token| more.set(*token as usize, true));
         tokenizer
             .specials()
             .filter(|token| (*token as usize) < width)
@@ -36,6 +39,6 @@ impl Vocabulary {
         let close = markers.close.filter(|token| (*token as usize) < width);
         close.into_iter().for_each(|token| thought.set(token as usize, true));
         let [text, more, thought] = [text, more, thought].map(|mask| mask.as_slice().into());
-        Vocabulary { tokenizer, eos, text, more, thought }
+        Vocabulary { tokenizer, eos, text, more, thought, padding }
     }
 }

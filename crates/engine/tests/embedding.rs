@@ -58,5 +58,5 @@ fn a_text_in_a_batch_gets_the_bits_that_it_gets_alone() {
         assert_eq!(run(engine.embed(vec![text])).unwrap()[0], vector);
     }
     assert!(run(engine.embed(vec![])).unwrap().is_empty());
-    assert_eq!(engine.dims(), 384);
+    assert_eq!((engine.dims(), engine.special_tokens()), (384, 2));
 }

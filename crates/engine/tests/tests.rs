@@ -10,6 +10,7 @@ mod forms;
 mod gate;
 mod infill;
 mod language;
+mod padding;
 mod pieces;
 mod portable;
 mod prefixes;

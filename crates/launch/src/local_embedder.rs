@@ -29,6 +29,10 @@ impl Embedder for LocalEmbedder {
         self.0.as_ref().map_or(0, Embedder::window_tokens)
     }
 
+    fn special_tokens(&self) -> usize {
+        self.0.as_ref().map_or(0, Embedder::special_tokens)
+    }
+
     fn token_spans(&self, text: &str) -> Vec<Range<usize>> {
         self.0.as_ref().map_or_else(Vec::new, |engine| Embedder::token_spans(engine, text))
     }

@@ -325,11 +325,11 @@ impl Shared {
         Ok(start_blocking(async move { embedder.encode_for(tenant, texts, heads).await }).await?.await?)
     }
 
-    /// Texts with their token counts.
+    /// Texts with the numbers of tokens that the embedder reads, special ones included.
     pub async fn with_token_counts(&self, texts: Vec<String>) -> Result<Vec<(String, usize)>> {
         let embedder = Arc::clone(&self.embedder);
         let count = move |text: String| {
-            let tokens = embedder.token_spans(&text).len();
+            let tokens = embedder.token_spans(&text).len() + embedder.special_tokens();
             (text, tokens)
         };
         run_blocking(move || Ok(texts.into_iter().map(count).collect())).await

@@ -161,6 +161,10 @@ impl Embedder for Metered<dyn Embedder> {
         self.inner.window_tokens()
     }
 
+    fn special_tokens(&self) -> usize {
+        self.inner.special_tokens()
+    }
+
     fn token_spans(&self, text: &str) -> Vec<Range<usize>> {
         self.inner.token_spans(text)
     }

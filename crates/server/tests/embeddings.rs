@@ -18,7 +18,8 @@ fn vectors_are_encoded_as_numbers_or_base64() {
         host.post("/v1/embeddings", &body).json()
     };
     let (floats, packed) = (embed("float"), embed("base64"));
-    assert_eq!(floats["usage"], json!({ "prompt_tokens": 3, "total_tokens": 3 }));
+    // Three words, and two special tokens of each text.
+    assert_eq!(floats["usage"], json!({ "prompt_tokens": 7, "total_tokens": 7 }));
     assert_eq!((&floats["object"], &floats["model"]), (&json!("list"), &json!("letters")));
     for index in 0..2 {
         let vector: Vec<f64> = serde_json::from_value(floats["data"][index]["embedding"].clone()).expect("numbers");
@@ -58,7 +59,7 @@ fn what_cannot_be_embedded_is_refused() {
     let many =
         host.post("/v1/embeddings", &json!({ "model": "letters", "input": "a ".repeat(20_000), "colbert": true }));
     let message = many.refused(400, "invalid_value");
-    assert!(message.contains("20000") && message.contains("16384"), "{message}");
+    assert!(message.contains("20002") && message.contains("16384"), "{message}");
     check(json!({ "dimensions": 27 }), "dimensions");
     check(json!({ "truncate_prompt_tokens": 0 }), "truncate_prompt_tokens");
     check(json!({ "encoding_format": "hex" }), "encoding_format");
@@ -79,14 +80,14 @@ fn texts_are_truncated_and_vectors_shortened_on_request() {
         host.post("/v1/embeddings", &body)
     };
     let whole = embed(json!({}));
-    assert_eq!((&whole.json()["usage"]["prompt_tokens"], whole.header("warning")), (&json!(66), None));
+    assert_eq!((&whole.json()["usage"]["prompt_tokens"], whole.header("warning")), (&json!(70), None));
     for more in [json!({ "truncate": true }), json!({ "truncate_prompt_tokens": -1 })] {
         let cut = embed(more);
-        assert_eq!(cut.json()["usage"]["prompt_tokens"], 65);
+        assert_eq!(cut.json()["usage"]["prompt_tokens"], 69);
         assert_eq!(cut.warning(), "1 of 2 texts were truncated to 64 tokens");
         assert_eq!(cut.json()["data"][0]["embedding"][25], 0.0, "the last word is cut");
     }
-    assert_eq!(embed(json!({ "truncate_prompt_tokens": 3 })).json()["usage"]["prompt_tokens"], 4);
+    assert_eq!(embed(json!({ "truncate_prompt_tokens": 3 })).json()["usage"]["prompt_tokens"], 8);
     let short = embed(json!({ "dimensions": 2 })).json();
     let vector: Vec<f64> = serde_json::from_value(short["data"][0]["embedding"].clone()).expect("numbers");
     let norm = vector.iter().map(|x| x * x).sum::<f64>().sqrt();
@@ -99,6 +100,7 @@ fn texts_are_ranked() {
     let body = json!({ "model": "letters", "query": "zebra", "documents": ["oooo", { "text": "bearz" }, "zzz"], "return_documents": true });
     let mut answer = host.post("/v1/rerank", &body).json();
     assert_eq!(answer["data"], answer["results"], "as Voyage names it");
+    assert_eq!(answer["usage"]["total_tokens"], 12, "four words, and two special tokens of each text");
     let results = answer["results"].take();
     let order: Vec<&Value> = results.as_array().expect("results").iter().map(|result| &result["index"]).collect();
     assert_eq!(order, [1, 2, 0]);

@@ -349,11 +349,11 @@ fn vectors_are_truncated_and_shortened_as_by_ollama() {
     embed(json!({ "input": vec!["a"; 2049] })).refused_plainly(400);
     let long = "b ".repeat(70);
     let cut = embed(json!({ "input": [long, "a"], "options": { "num_ctx": 9 }, "keep_alive": "5m" }));
-    assert_eq!(cut.json()["prompt_eval_count"], 65);
+    assert_eq!(cut.json()["prompt_eval_count"], 69);
     assert_eq!(cut.warning(), "1 of 2 texts were truncated to 64 tokens");
     // The scripted embedder refuses nothing; a real one does.
     let whole = embed(json!({ "input": long, "truncate": false }));
-    assert_eq!((&whole.json()["prompt_eval_count"], whole.header("warning")), (&json!(70), None));
+    assert_eq!((&whole.json()["prompt_eval_count"], whole.header("warning")), (&json!(72), None));
     assert!(embed(json!({ "input": "a", "dimensions": 27 })).refused_plainly(400).contains("26 dimensions"));
     embed(json!({ "model": "scripted", "input": "a" })).refused_plainly(404);
     let one = |prompt: &str| {

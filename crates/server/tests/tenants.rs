@@ -20,7 +20,7 @@ struct Caching {
 
 impl Caching {
     fn new() -> Caching {
-        let script = ["chat", "completion", "response", "ollama", "answer"]
+        let script = ["chat", "completion", "response", "messages", "ollama", "answer"]
             .into_iter()
             .fold(Scripted::new(CONTEXT_TOKENS), |script, step| script.answer(step, "Yes."));
         let script = script.answer("gam.memorize", "About a horse.");
@@ -113,7 +113,7 @@ type Route = (&'static str, fn(&str) -> Value, &'static str);
 #[test]
 fn a_correct_guess_of_another_tenants_prompt_hits_the_cache_no_more_than_a_wrong_one() {
     let shared = Shared::new(Arc::new(Caching::new()), None);
-    let routes: [Route; 3] = [
+    let routes: [Route; 4] = [
         ("/v1/chat/completions", chat, "/usage/prompt_tokens_details/cached_tokens"),
         (
             "/v1/completions",
@@ -125,6 +125,7 @@ fn a_correct_guess_of_another_tenants_prompt_hits_the_cache_no_more_than_a_wrong
             |text| json!({ "model": "scripted", "input": text, "max_output_tokens": 16 }),
             "/usage/input_tokens_details/cached_tokens",
         ),
+        ("/v1/messages", chat, "/usage/cache_read_input_tokens"),
     ];
     let secret = [7, 3, 9, 1, 4];
     for (path, body, cached) in routes {
@@ -171,6 +172,7 @@ fn every_call_carries_the_tenant_of_its_request() {
         ("/v1/chat/completions", with_tools),
         ("/v1/completions", json!({ "model": "scripted", "prompt": "?" })),
         ("/v1/responses", json!({ "model": "scripted", "input": "?" })),
+        ("/v1/messages", chat("?")),
         ("/api/chat", talk.clone()),
         ("/api/chat", json!({ "model": "scripted", "messages": talk["messages"], "stream": true })),
         ("/api/generate", ollama),

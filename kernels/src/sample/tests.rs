@@ -96,6 +96,40 @@ fn frequencies_pass_a_chi_squared_test_against_the_exact_distribution() {
     }
 }
 
+/// Over the vocabulary of Qwen2.5. Tokens of successive ranks count together, in cells that are expected 20 times at least.
+#[test]
+fn frequencies_over_a_large_vocabulary_pass_a_chi_squared_test() {
+    const DRAWS: u64 = 1000;
+    const LEAST: f64 = 20.0;
+    let (logits, adjustments) = (logits(151_936), adjustments(151_936));
+    let mask: Vec<u32> = (0..4748u32).map(|word| word.wrapping_mul(0x9e37_79b9) | 1).collect();
+    // A third of the combinations, with every option among them.
+    for (index, request) in requests(&adjustments).into_iter().enumerate().step_by(3) {
+        let request = Draw { mask: request.mask.and(Some(&mask)), ..request };
+        let (mut cell_of, mut expected, mut left) = (HashMap::new(), vec![0.0], DRAWS as f64);
+        for (id, probability) in distribution(&logits, &request) {
+            if left >= LEAST && expected.last().is_some_and(|cell| *cell >= LEAST) {
+                expected.push(0.0);
+            }
+            cell_of.insert(id, expected.len() - 1);
+            *expected.last_mut().unwrap() += probability * DRAWS as f64;
+            left -= probability * DRAWS as f64;
+        }
+        let mut found = vec![0.0; expected.len()];
+        for position in 0..DRAWS {
+            match draw(active_isa(), &logits, Draw { position, ..request }) {
+                Drawn::Token(id) if cell_of.contains_key(&id) => found[cell_of[&id]] += 1.0,
+                other => panic!("{other:?} from request {index}"),
+            }
+        }
+        let chi_squared: f64 = expected.iter().zip(&found).map(|(cell, found)| (found - cell).powi(2) / cell).sum();
+        // As above; five deviations, since the number of cells is small.
+        let freedom = expected.len() as f64 - 1.0;
+        let allowed = freedom + 5.0 * f64::sqrt(2.0 * freedom).max(1.0);
+        assert!(chi_squared <= allowed, "{chi_squared} at {freedom} degrees of freedom from request {index}");
+    }
+}
+
 #[test]
 fn every_isa_draws_the_same_tokens() {
     let (logits, adjustments) = (logits(40_001), adjustments(40_001));

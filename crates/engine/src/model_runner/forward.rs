@@ -38,7 +38,7 @@ impl ModelRunner {
             wanted: &outputs,
         };
         let mut output = self.network.forward_adapted(batch, &self.adapted(work, &sequences), &self.cache)?;
-        let mut logits = logits::read(&mut output, &wanted)?.into_iter();
+        let mut logits = logits::read(&mut output, &wanted, &self.vocabulary.padding)?.into_iter();
         let outcome = |(work, sequence): (&Work, &PagedSequence<'_>)| {
             let rows: Vec<Option<Logits>> = logits.by_ref().take(work.logit_rows()).collect();
             let finite = output.finite[sequence.rows.clone()].iter().all(|finite| *finite);

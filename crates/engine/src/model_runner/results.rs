@@ -120,7 +120,7 @@ impl ModelRunner {
             return self.cancel(id);
         }
         for logits in rows {
-            match scoring.read(logits, &self.vocabulary.tokenizer) {
+            match scoring.read(logits) {
                 Ok(Some(token)) => self.scheduler.append(id, token),
                 Ok(None) => {
                     let cached_tokens = self.scheduler.usage(id).map_or(0, |usage| usage.cached_tokens);

@@ -1,6 +1,8 @@
 //! Replies of strong models repeat themselves without looping: plans that copy information needs into their queries,
 //! operations that quote one sentence twice, thoughts repeated in the next field, lists of equal verdicts.
 
+use std::collections::BTreeMap;
+use std::iter::once;
 use std::path::PathBuf;
 
 use calls::{OutputFormat, schema};
@@ -111,33 +113,73 @@ fn prose() -> Vec<String> {
     facts.chain([table, verses, "-".repeat(24), "ha ha ha ha ha ha ha ha!".into()]).collect()
 }
 
-/// The token at which a loop is detected, if any.
-fn fires(tokenizer: &Tokenizer, output_format: &OutputFormat, text: &str) -> Option<usize> {
-    let mut guard = RepetitionGuard::new(true, output_format);
-    let tokens = tokenizer.encode(text).unwrap();
-    tokens.iter().position(|token| guard.push(*token, tokenizer.bytes(*token)))
+/// Replies with a loop in one of their strings.
+fn looping() -> Vec<String> {
+    let looped = format!(".{}", " And so on, and so forth.".repeat(12));
+    replies().iter().map(|reply| reply.replacen('.', &looped, 1)).collect()
 }
 
-fn check(tokenizer: &Tokenizer) {
+/// Ids of tokens and their bytes.
+type Tokens = Vec<(u32, Vec<u8>)>;
+
+fn tokens_by(tokenizer: &Tokenizer, text: &str) -> Tokens {
+    let tokens = tokenizer.encode(text).unwrap().into_iter();
+    tokens.map(|token| (token, tokenizer.bytes(token).to_vec())).collect()
+}
+
+/// The token at which a loop is detected, if any.
+fn fires(tokens: &[(u32, Vec<u8>)], output_format: &OutputFormat) -> Option<usize> {
+    let mut guard = RepetitionGuard::new(true, output_format);
+    tokens.iter().position(|(token, bytes)| guard.push(*token, bytes))
+}
+
+fn check(tokens_of: impl Fn(&str) -> Tokens) {
     let form = OutputFormat::Json(schema::object([("any", string())]));
     let replies = replies();
     assert!(replies.len() >= 200, "{} replies", replies.len());
     for reply in &replies {
-        assert_eq!(fires(tokenizer, &form, reply), None, "{reply}");
+        assert_eq!(fires(&tokens_of(reply), &form), None, "{reply}");
     }
     for text in prose() {
-        assert_eq!(fires(tokenizer, &OutputFormat::Text, &text), None, "{text}");
+        assert_eq!(fires(&tokens_of(&text), &OutputFormat::Text), None, "{text}");
     }
-    // The same texts with a loop in one of their strings are detected.
-    for reply in &replies {
-        let looping = reply.replacen('.', &format!(".{}", " And so on, and so forth.".repeat(12)), 1);
-        let found = fires(tokenizer, &form, &looping).unwrap_or_else(|| panic!("no loop is found in {looping}"));
-        assert!(found < tokenizer.encode(&looping).unwrap().len());
+    for reply in looping() {
+        assert!(fires(&tokens_of(&reply), &form).is_some(), "no loop is found in {reply}");
     }
+}
+
+/// The words of the texts above, and Qwen2.5's tokens in each: ids and lengths in bytes.
+const QWEN: &str = include_str!("qwen.json");
+
+type Words = BTreeMap<String, Vec<(u32, usize)>>;
+
+/// Words with the space before them, across which Qwen2.5 has no token.
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    let starts = once(0).chain(text.match_indices(' ').map(|(at, _)| at).filter(|at| *at > 0));
+    let ends = starts.clone().skip(1).chain([text.len()]);
+    starts.zip(ends).map(|(start, end)| &text[start..end])
 }
 
 #[test]
 fn natural_replies_are_no_loops_in_tokens_of_qwen() {
+    let known: Words = serde_json::from_str(QWEN).unwrap();
+    check(|text| {
+        let mut tokens = Vec::new();
+        for word in words(text) {
+            let mut rest = word.as_bytes();
+            for (token, bytes) in known.get(word).unwrap_or_else(|| panic!("{word:?} is not in qwen.json")) {
+                let (of_token, after) = rest.split_at(*bytes);
+                tokens.push((*token, of_token.to_vec()));
+                rest = after;
+            }
+        }
+        tokens
+    });
+}
+
+/// With `MEMLOCAL_BLESS=1` the file is written anew.
+#[test]
+fn the_tokens_in_the_file_are_those_of_the_tokenizer_of_qwen() {
     let default = || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
     let data = std::env::var_os("MEMLOCAL_DATA").map_or_else(default, PathBuf::from);
     let path = data.join("tokenizers/qwen2_5_tokenizer.json");
@@ -145,12 +187,26 @@ fn natural_replies_are_no_loops_in_tokens_of_qwen() {
         println!("skipped: {} is missing; set MEMLOCAL_DATA to the evaluation data", path.display());
         return;
     }
-    check(&Tokenizer::from_file(&path).unwrap());
+    let tokenizer = Tokenizer::from_file(&path).unwrap();
+    let lengths = |text: &str| -> Vec<(u32, usize)> {
+        tokens_by(&tokenizer, text).into_iter().map(|(token, bytes)| (token, bytes.len())).collect()
+    };
+    let mut known = Words::new();
+    for text in [replies(), prose(), looping()].concat() {
+        words(&text).for_each(|word| _ = known.entry(word.to_owned()).or_insert_with(|| lengths(word)));
+        assert_eq!(words(&text).flat_map(|word| known[word].clone()).collect::<Vec<_>>(), lengths(&text), "{text}");
+    }
+    let known = serde_json::to_string(&known).unwrap() + "\n";
+    if std::env::var_os("MEMLOCAL_BLESS").is_some() {
+        std::fs::write(concat!(env!("CARGO_MANIFEST_DIR"), "/src/repetition/qwen.json"), known).unwrap();
+    } else {
+        assert!(known == QWEN, "qwen.json is not what the tokenizer makes of these texts");
+    }
 }
 
 #[test]
 fn natural_replies_are_no_loops_in_tokens_of_smollm2() {
     let Some(path) = test_support::weights("smollm2-135m-instruct") else { return };
-    let device = candle_core::Device::Cpu;
-    check(&models::LanguageModel::load(&path, &device).unwrap().tokenizer);
+    let tokenizer = models::LanguageModel::load(&path, &candle_core::Device::Cpu).unwrap().tokenizer;
+    check(|text| tokens_by(&tokenizer, text));
 }

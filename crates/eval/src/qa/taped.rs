@@ -311,6 +311,11 @@ impl Embedder for Taped<'_> {
         self.facts.window_tokens
     }
 
+    /// Not on the tape: no method reads it.
+    fn special_tokens(&self) -> usize {
+        self.machine.map_or(0, |machine| machine.embedder.special_tokens())
+    }
+
     fn token_spans(&self, text: &str) -> Vec<Range<usize>> {
         let ask = || self.machine.map_or_else(Vec::new, |machine| machine.embedder.token_spans(text));
         self.tape.spans(&["embedder", &self.facts.embedder, text], ask)

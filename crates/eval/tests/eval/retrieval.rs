@@ -221,6 +221,10 @@ impl Embedder for Heads {
         ScriptedEmbedder.window_tokens()
     }
 
+    fn special_tokens(&self) -> usize {
+        ScriptedEmbedder.special_tokens()
+    }
+
     fn token_spans(&self, text: &str) -> Vec<Range<usize>> {
         ScriptedEmbedder.token_spans(text)
     }
