@@ -148,8 +148,19 @@ fn fit_needs_no_fetched_model() {
         .is_error(&["error: several memories are those of GPUs", "hint: name the GPUs too: --gpu 0,1"]);
     let unknown = home.run(&["models", "fit", "qwen2.5-14b-instruct", "--gpu", "0"]);
     assert!(unknown.code == 1 && unknown.err.contains("hint: state it: --memory 12GiB"), "{unknown:?}");
-    let small = home.get(&["models", "fit", "qwen2.5-14b-instruct", "--memory", "12GiB", "--kv", "q8_0"]);
-    assert!(small.contains("keys and values of 32768 tokens in q8_0"), "{small}");
+    let on_cpu = |memory: &str, kv: &[&str]| {
+        home.run(&[&["models", "fit", "qwen2.5-14b-instruct", "--memory", memory], kv].concat())
+    };
+    let in_8_bits = "keys and values of 32768 tokens in q8_0";
+    let asked = ["--kv", "q8_0"];
+    for (memory, kv, kept) in [("12GiB", &asked[..], true), ("14GiB", &[][..], true), ("16GiB", &[][..], false)] {
+        let said = on_cpu(memory, kv);
+        assert!(said.code == 0 && said.out.contains(in_8_bits) == kept, "{memory} {kv:?}: {said:?}");
+    }
+    let refused = on_cpu("14GiB", &["--kv", "f16"]);
+    assert!(refused.code == 1 && refused.err.contains("on the CPU this one fits in 8 bits: --kv q8_0"), "{refused:?}");
+    let refused = on_cpu("11GiB", &[]);
+    assert!(refused.code == 1 && refused.err.contains("a smaller KV cache fits: --kv-tokens "), "{refused:?}");
     let on_gpu = |kv: &str, backend: &[&str]| {
         let words = ["models", "fit", "qwen2.5-14b-instruct", "--memory", "80GiB", "--gpu", "0", "--kv", kv];
         home.run(&[&words[..], backend].concat())

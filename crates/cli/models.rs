@@ -293,6 +293,7 @@ fn fit(model: &str, memory: &[u64], on_cpu: Option<u64>, embedder: &str, global:
         (None, Place::Gpu) => plan.kv_tokens_that_fit().unwrap_or(MIN_KV_TOKENS as usize),
     };
     let plan = Plan { kv_tokens, ..plan };
+    let plan = if global.kv_is_auto() { plan.with_fitting_kv() } else { plan };
     let size = |bytes: u64| BinaryBytes(bytes).to_string();
     let parts = plan.parts().into_iter().map(|(part, bytes)| vec![part, size(bytes)]);
     let sums = [("needed", plan.needed()), ("free", first)].map(|(part, bytes)| vec![part.to_owned(), size(bytes)]);

@@ -242,7 +242,7 @@ fn settings(serve: &Serve, global: &GlobalFlags) -> Result<Vec<(String, String)>
             "kv-tokens",
             global.kv_tokens.map_or_else(|| "the model's context".to_owned(), |tokens| tokens.to_string()),
         ),
-        shown("kv", global.kv().to_string()),
+        shown("kv", global.kv().to_string() + if global.kv_is_auto() { " (CPU: q8_0 if only that fits)" } else { "" }),
         shown("load-models", format!("{:?}", serve.load_models).to_lowercase()),
         shown("keep-alive", serve.keep_alive.to_string()),
         shown("max-requests", serve.max_requests.to_string()),

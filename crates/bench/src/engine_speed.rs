@@ -55,7 +55,7 @@ pub fn run(bench: &Speed, global: &GlobalFlags) -> Result<()> {
         peer: bench.against.as_deref().map(store::without_secrets),
         preset: bench.preset,
         repetitions: bench.repetitions,
-        max_draft_tokens: global.draft_tokens,
+        max_draft_tokens: ours.engine.config().max_draft_tokens,
         machine: eval::Host::this(),
         peak_memory_bytes: eval::peak_memory_bytes(),
         peer_peak_memory_bytes: bench.against_process.and_then(eval::peak_memory_of),

@@ -25,10 +25,11 @@ static MEMORY: kernels::memory::LargePages = kernels::memory::LargePages;
 
 fn main() -> ExitCode {
     kernels::memory::limit_heaps();
-    let args: Args = match config_file::parse(Args::command(), Sections::Ignored) {
+    let mut args: Args = match config_file::parse(Args::command(), Sections::Ignored) {
         Ok(args) => args,
         Err(error) => return failure::report(&error),
     };
+    args.global.fix_kv();
     launch::exit_on_interrupt();
     run(&args).unwrap_or_else(|error| failure::report(&with_hint(error)))
 }

@@ -28,6 +28,9 @@ pub struct Config {
     /// If a grammar allows at most this many tokens, only their rows of the output matrix are computed; 0 always
     /// computes all. Replies do not depend on it.
     pub masked_outputs: usize,
+    /// Maximum tokens of one pass of the embedding model; a quarter of them while replies are streamed, since a pass yields
+    /// between half layers, which must then be short.
+    pub embedding_tokens: usize,
     /// Maximum running calls.
     pub max_running: usize,
     /// Maximum waiting calls beyond those.
@@ -42,6 +45,7 @@ impl Default for Config {
             step_tokens: 512,
             max_draft_tokens: 8,
             masked_outputs: 512,
+            embedding_tokens: 1024,
             max_running: 32,
             max_waiting: 1024,
         }

@@ -11,11 +11,6 @@ use tokio::sync::oneshot;
 
 use crate::catch_panic::catch_panic;
 
-/// Maximum tokens of one pass through the encoder.
-const PASS_TOKENS: usize = 1024;
-/// The same while replies are streamed: a pass yields between half layers, which must then be short.
-const SHORT_PASS_TOKENS: usize = 256;
-
 /// Tokenised texts to embed, and the channel for the result.
 pub(crate) struct EmbeddingJob {
     pub tenant: TenantId,
@@ -29,12 +24,15 @@ pub(crate) struct EncoderParts {
     pub network: Box<dyn EncoderNetwork>,
     pub pooling: Pooling,
     pub heads: Option<Heads>,
-    pub specials: Vec<u32>,
+    /// Ids without a lexical weight.
+    pub unweighted: Vec<u32>,
 }
 
 /// The encoder and its queue.
 pub(crate) struct EmbeddingQueue {
     model: EncoderParts,
+    /// Maximum tokens of one pass ([`crate::Config::embedding_tokens`]).
+    pass_tokens: usize,
     jobs: VecDeque<Running>,
     /// Tokens of the passes of each tenant.
     counters: TokenCounters,
@@ -51,8 +49,8 @@ struct Running {
 }
 
 impl EmbeddingQueue {
-    pub fn new(model: EncoderParts) -> EmbeddingQueue {
-        EmbeddingQueue { model, jobs: VecDeque::new(), counters: TokenCounters::default() }
+    pub fn new(model: EncoderParts, pass_tokens: usize) -> EmbeddingQueue {
+        EmbeddingQueue { model, pass_tokens, jobs: VecDeque::new(), counters: TokenCounters::default() }
     }
 
     pub fn push(&mut self, job: EmbeddingJob) {
@@ -71,7 +69,8 @@ impl EmbeddingQueue {
         if running.job.reply.is_closed() {
             return;
         }
-        let result = catch_panic(|| self.model.advance(&mut running, until));
+        let tokens = if until.is_some() { self.pass_tokens / 4 } else { self.pass_tokens };
+        let result = catch_panic(|| self.model.advance(&mut running, tokens, until));
         self.counters.add(running.tenant(), std::mem::take(&mut running.begun_tokens));
         match result {
             Ok(()) if running.pass.is_none() && running.job.sequences.is_empty() => {
@@ -105,8 +104,8 @@ impl Running {
 }
 
 impl EncoderParts {
-    fn advance(&self, running: &mut Running, until: Option<Instant>) -> models::Result<()> {
-        let tokens = if until.is_some() { SHORT_PASS_TOKENS } else { PASS_TOKENS };
+    /// Works on a pass of at most `tokens`, or of one longer sequence.
+    fn advance(&self, running: &mut Running, tokens: usize, until: Option<Instant>) -> models::Result<()> {
         if running.pass.is_none() {
             let sequences = next_sequences(&mut running.job.sequences, tokens);
             let pass = self.network.begin(&sequences)?;
@@ -132,7 +131,7 @@ impl EncoderParts {
         heads: calls::Heads,
     ) -> models::Result<Vec<Embedding>> {
         let heads = self.heads.as_ref().filter(|_| heads == calls::Heads::All);
-        let said = represent(hidden, sequences, self.pooling, heads, &self.specials)?.into_iter();
+        let said = represent(hidden, sequences, self.pooling, heads, &self.unweighted)?.into_iter();
         let embedding =
             |said: Representation| Embedding { dense: said.dense, sparse: said.sparse, colbert: said.colbert };
         Ok(said.map(embedding).collect())
@@ -159,14 +158,17 @@ mod tests {
 
     use super::*;
 
+    const PASS_TOKENS: usize = 1024;
+
     /// A tiny encoder with random weights, whose passes are complete or yield after each half layer.
     fn queue() -> EmbeddingQueue {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/encoder/bert");
         let config = serde_json::from_slice(&std::fs::read(folder.join("config.json")).unwrap()).unwrap();
         let Spec::Encoder(spec) = Spec::from_config(&config).unwrap() else { panic!("it is an encoder") };
         let network = Encoder::load(&spec, &Weights::open_folder(&folder).unwrap(), &Device::Cpu).unwrap();
-        let parts = EncoderParts { network: Box::new(network), pooling: Pooling::Mean, heads: None, specials: vec![] };
-        EmbeddingQueue::new(parts)
+        let parts =
+            EncoderParts { network: Box::new(network), pooling: Pooling::Mean, heads: None, unweighted: vec![] };
+        EmbeddingQueue::new(parts, PASS_TOKENS)
     }
 
     type Reply = oneshot::Receiver<Result<Vec<Embedding>, CallError>>;
@@ -185,7 +187,7 @@ mod tests {
     #[test]
     fn jobs_take_turns_and_a_small_one_does_not_wait_for_all_of_a_large_one() {
         for until in [None, Some(Instant::now())] {
-            let (mut queue, per_pass) = (queue(), if until.is_some() { SHORT_PASS_TOKENS } else { PASS_TOKENS } / 32);
+            let (mut queue, per_pass) = (queue(), if until.is_some() { PASS_TOKENS / 4 } else { PASS_TOKENS } / 32);
             let [(large, mut large_reply), (small, mut small_reply)] = [4 * per_pass, per_pass].map(job);
             queue.push(large);
             queue.step(until);

@@ -189,7 +189,8 @@ impl Engine {
         &self.shared.frontends.models
     }
 
-    pub(crate) fn config(&self) -> Config {
+    /// The capacities and limits that it was started with.
+    pub fn config(&self) -> Config {
         self.shared.config
     }
 

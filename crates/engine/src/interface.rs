@@ -119,6 +119,10 @@ impl Embedder for Engine {
         self.embedder().map_or(0, |frontend| frontend.window - frontend.tokenizer.special_tokens())
     }
 
+    fn special_tokens(&self) -> usize {
+        self.embedder().map_or(0, |frontend| frontend.tokenizer.special_tokens())
+    }
+
     fn token_spans(&self, text: &str) -> Vec<Range<usize>> {
         self.embedder().map_or_else(Vec::new, |frontend| frontend.tokenizer.spans(text).unwrap_or_default())
     }

@@ -60,6 +60,6 @@ mod worker;
 mod written;
 
 pub use adapters::{Adapters, NamedAdapter};
-pub use capacity::{CapacityError, MIN_KV_TOKENS, RESERVED_BYTES};
+pub use capacity::{CapacityError, GPU_OVERHEAD, MIN_KV_TOKENS, gpu_step_bytes};
 pub use config::{Config, Models, StartError};
 pub use engine::Engine;

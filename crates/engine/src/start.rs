@@ -189,6 +189,7 @@ fn split_embedder((name, model): (String, EmbeddingModel), config: Config) -> (E
     let (dims, spec) = (network.spec().hidden, network.spec());
     let (family, parameters, on_gpu) = (spec.architecture.clone(), spec.parameters(), network.on_gpu());
     let origin = Origin::new(source, ModelDetails { family, parameters, on_gpu, ..ModelDetails::default() });
-    let queue = EmbeddingQueue::new(EncoderParts { network, pooling, heads, specials: tokenizer.specials().to_vec() });
+    let parts = EncoderParts { network, pooling, heads, unweighted: tokenizer.unweighted().to_vec() };
+    let queue = EmbeddingQueue::new(parts, config.embedding_tokens);
     (EmbedderFrontend { admission: Admission::new(config), name, origin, tokenizer, dims, window }, queue)
 }

@@ -20,11 +20,6 @@ impl Engine {
         self.frontends().iter().map(|frontend| frontend.name.clone()).collect()
     }
 
-    /// Tokens in the KV cache of each language model.
-    pub fn kv_tokens(&self) -> usize {
-        self.config().kv_tokens
-    }
-
     /// Drops the weights and the KV cache of a language model; false if calls of it run, and nothing is done. Until it is
     /// loaded again its calls are refused with [`CallError::NoModel`], and its cached prefixes are lost. Blocks
     /// until the memory is free.

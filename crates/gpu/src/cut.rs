@@ -1,13 +1,17 @@
-//! The first layers of a GGUF model, as many as fit into a size: a bundle for a machine without network must be small.
-//! What such a model writes means nothing, but both devices must write the same.
+//! The first layers of a GGUF model, as many as fit into a size, with the first tokens of its vocabulary: a bundle for a machine
+//! without network must be small. What such a model writes means nothing, but both devices must write the same.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{BufReader, BufWriter};
 
 use anyhow::{Context, Result};
 use candle_core::Device;
-use candle_core::quantized::QTensor;
 use candle_core::quantized::gguf_file::{Content, Value, write};
+use candle_core::quantized::{QStorage, QTensor};
+
+/// Tokens of the vocabulary that are kept. Most of a small model is its token table.
+const TOKENS: usize = 8192;
 
 /// Copies `from` to `to` with as many layers as fit into `megabytes` of tensors.
 pub fn cut(from: &str, to: &str, megabytes: &str) -> Result<()> {
@@ -21,7 +25,13 @@ pub fn cut(from: &str, to: &str, megabytes: &str) -> Result<()> {
     names.sort();
     let mut tensors: Vec<(String, QTensor)> = Vec::new();
     for name in names {
-        tensors.push((name.clone(), content.tensor(&mut file, &name, &Device::Cpu)?));
+        let tensor = content.tensor(&mut file, &name, &Device::Cpu)?;
+        let has_tokens = matches!(name.as_str(), "token_embd.weight" | "output.weight");
+        tensors.push((name, if has_tokens { first_rows(&tensor)? } else { tensor }));
+    }
+    // The size of the vocabulary is the length of this list.
+    if let Some(Value::Array(tokens)) = content.metadata.get_mut("tokenizer.ggml.tokens") {
+        tokens.truncate(TOKENS);
     }
     let bytes_of = |kept: &dyn Fn(Option<u32>) -> bool| -> u64 {
         let sizes = tensors.iter().filter(|(name, _)| kept(layer(name)));
@@ -39,6 +49,14 @@ pub fn cut(from: &str, to: &str, megabytes: &str) -> Result<()> {
     out.into_inner()?.sync_all().with_context(writing)?;
     eprintln!("memlocal-gpu: {count} of {layers} layers");
     Ok(())
+}
+
+/// The rows of the first tokens.
+fn first_rows(tensor: &QTensor) -> Result<QTensor> {
+    let (rows, cols) = tensor.shape().dims2()?;
+    let (kept, data) = (rows.min(TOKENS), tensor.data()?);
+    let bytes = &data[..data.len() / rows * kept];
+    Ok(QTensor::new(QStorage::from_data(Cow::Borrowed(bytes), &Device::Cpu, tensor.dtype())?, (kept, cols))?)
 }
 
 /// The layer that a tensor belongs to, if any.
@@ -62,6 +80,32 @@ mod tests {
     fn cut_in(folder: &Path) -> Result<()> {
         let [from, to] = ["whole.gguf", "cut.gguf"].map(|name| folder.join(name).display().to_string());
         cut(&from, &to, "1")
+    }
+
+    #[test]
+    fn the_first_tokens_of_the_vocabulary_are_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let [from, to] = ["whole.gguf", "cut.gguf"].map(|name| folder.path().join(name).display().to_string());
+        let rows = TOKENS + 100;
+        let table = Tensor::arange(0f32, (rows * 32) as f32, &Device::Cpu).unwrap().reshape((rows, 32)).unwrap();
+        let layer = Tensor::ones((8, 32), DType::F32, &Device::Cpu).unwrap();
+        let [table, layer] = [table, layer].map(|tensor| QTensor::quantize(&tensor, GgmlDType::F32).unwrap());
+        let (architecture, layers) = (Value::String("llama".into()), Value::U32(1));
+        let tokens = Value::Array(vec![Value::U32(0); rows]);
+        let metadata = [
+            ("general.architecture", &architecture),
+            ("llama.block_count", &layers),
+            ("tokenizer.ggml.tokens", &tokens),
+        ];
+        let tensors = [("token_embd.weight", &table), ("blk.0.w", &layer)];
+        write(&mut File::create(&from).unwrap(), &metadata, &tensors).unwrap();
+        cut(&from, &to, "2").unwrap();
+        let mut file = File::open(&to).unwrap();
+        let content = Content::read(&mut file).unwrap();
+        assert_eq!(content.metadata["tokenizer.ggml.tokens"].to_vec().unwrap().len(), TOKENS);
+        let kept = content.tensor(&mut file, "token_embd.weight", &Device::Cpu).unwrap();
+        assert_eq!(kept.shape().dims(), [TOKENS, 32]);
+        assert_eq!(kept.data().unwrap()[..], table.data().unwrap()[..TOKENS * 32 * 4]);
     }
 
     /// Runs itself in a process whose files are limited to 1 KiB at most: the end of the tensors cannot be written.

@@ -1,12 +1,11 @@
 //! The backend that answers calls and embeds texts: this machine's engine, or a remote endpoint for the calls.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Result;
 use calls::Caller;
-use engine::{Config, Engine, Models};
+use engine::Engine;
 use remote::{Address, Remote, Setup};
 
 use crate::failure::refusal;
@@ -44,12 +43,7 @@ impl Backend {
             let caller = Arc::new(engine.clone());
             return Ok(Backend { embedder: LocalEmbedder(Some(engine.clone())), caller, local: Some(engine) });
         };
-        let load = || {
-            let embedder = Some(loader::load_embedder(&models.embedder, models.quantise_embedder, global)?);
-            let models = Models { language: Vec::new(), agents: HashMap::new(), embedder };
-            anyhow::Ok(Engine::start(models, Config::default())?)
-        };
-        let embedder = with_embedder.then(load).transpose()?;
+        let embedder = with_embedder.then(|| loader::start_embedder(models, global)).transpose()?;
         Ok(Backend { embedder: LocalEmbedder(embedder), caller: Arc::new(remote), local: None })
     }
 

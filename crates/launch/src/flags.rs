@@ -65,13 +65,14 @@ pub struct GlobalFlags {
     #[arg(long, global = true, value_name = "N", value_parser = at_least_one)]
     pub kv_tokens: Option<usize>,
     /// How keys and values are kept: f16; bf16, for faster attention on processors with AVX512-BF16 or AMX; q8_0, in half the
-    /// memory; or auto, which is bf16 if the kernels compute on such a processor, else f16. On GPUs bf16 and q8_0 with
-    /// --backend portable only
+    /// memory; or auto, which is bf16 if the kernels compute on such a processor, else f16, and on the CPU q8_0 if only that
+    /// fits into memory. On GPUs bf16 and q8_0 with --backend portable only
     #[arg(long, global = true, value_name = "FORMAT", default_value = "auto")]
     kv: KvFormat,
     /// Maximum speculative tokens per step, over all running requests; 0 turns speculation off. Answers are the same
-    #[arg(long, alias = "guesses", global = true, value_name = "N", default_value_t = engine::Config::default().max_draft_tokens)]
-    pub draft_tokens: usize,
+    /// [default: 8, on NVIDIA GPUs 15]
+    #[arg(long, alias = "guesses", global = true, value_name = "N")]
+    pub draft_tokens: Option<usize>,
 }
 
 impl GlobalFlags {
@@ -88,8 +89,8 @@ impl GlobalFlags {
         }
     }
 
-    /// How keys and values are kept. What `auto` is does not depend on whether a GPU is found, so that memory can be planned
-    /// without one.
+    /// How keys and values are kept if they fit. What `auto` is does not depend on whether a GPU is found, so that memory can be
+    /// planned without one.
     pub fn kv(&self) -> KvPrecision {
         let by_cpu_kernels = self.gpu() == Gpu::None && self.backend != Some(BackendChoice::Portable);
         match self.kv {
@@ -97,6 +98,18 @@ impl GlobalFlags {
             KvFormat::Auto | KvFormat::F16 => KvPrecision::F16,
             KvFormat::Bf16 => KvPrecision::Bf16,
             KvFormat::Q8_0 => KvPrecision::Q8_0,
+        }
+    }
+
+    /// True if the CPU may keep keys and values in 8 bits where they fit only so.
+    pub fn kv_is_auto(&self) -> bool {
+        self.kv == KvFormat::Auto
+    }
+
+    /// Makes the format of keys and values independent of free memory, for measurements.
+    pub fn fix_kv(&mut self) {
+        if self.kv_is_auto() {
+            self.kv = if self.kv() == KvPrecision::Bf16 { KvFormat::Bf16 } else { KvFormat::F16 };
         }
     }
 
@@ -116,7 +129,7 @@ impl GlobalFlags {
             ("--threads", self.threads.and_then(|threads| text(threads.to_string()))),
             ("--kv-tokens", self.kv_tokens.and_then(|tokens| text(tokens.to_string()))),
             ("--kv", kv.and_then(|kv| text(kv.get_name().to_owned()))),
-            ("--draft-tokens", text(self.draft_tokens.to_string())),
+            ("--draft-tokens", self.draft_tokens.and_then(|tokens| text(tokens.to_string()))),
         ];
         let given = flags.into_iter().filter_map(|(flag, value)| Some([OsString::from(flag), value?]));
         given.flatten().chain(self.offline.then(|| OsString::from("--offline"))).collect()
@@ -177,7 +190,7 @@ pub enum BackendChoice {
 /// How keys and values are to be kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum KvFormat {
-    /// As the processor computes attention fastest.
+    /// As the processor computes attention fastest, or in 8 bits where only these fit into its memory.
     #[value(name = "auto")]
     Auto,
     #[value(name = "f16")]
@@ -347,6 +360,12 @@ pub(crate) mod tests {
         assert_eq!(kv(&["--backend", "portable"]), KvPrecision::F16);
         for (name, kept) in [("f16", KvPrecision::F16), ("bf16", KvPrecision::Bf16), ("q8_0", KvPrecision::Q8_0)] {
             assert_eq!(kv(&["--kv", name]), kept);
+        }
+        for args in [&["memlocal"][..], &["memlocal", "--kv", "q8_0"]] {
+            let mut global = Flags::parse_from(args).global;
+            let kept = global.kv();
+            global.fix_kv();
+            assert_eq!((global.kv(), global.kv_is_auto()), (kept, false), "no memory decides about a measurement");
         }
     }
 

@@ -1,6 +1,8 @@
 //! From the names of models to a running engine: models are found or fetched (`fetching`), checked against free memory, and
 //! loaded.
 
+use std::collections::HashMap;
+
 use anyhow::{Context, Result};
 use engine::{Config, Engine, Models};
 use models::manifest::{Choice, Kind};
@@ -36,7 +38,7 @@ pub fn start(flags: &ModelFlags, with_embedder: bool, global: &GlobalFlags) -> R
         anyhow::Ok((name(&flags.embedder), bytes))
     });
     let embedder_bytes = embedder_bytes.transpose()?;
-    let plan = Loading::of(&footprints, embedder_bytes.as_ref(), global);
+    let plan = Loading::of(&footprints, embedder_bytes.as_ref(), global).with_fitting_kv(&computing, global);
     let placements = plan.placements(&computing)?;
     let mut language = Vec::new();
     for (index, (typed, path)) in names.iter().zip(&paths).enumerate() {
@@ -46,10 +48,19 @@ pub fn start(flags: &ModelFlags, with_embedder: bool, global: &GlobalFlags) -> R
     let load_embedder = || embedder_on(&computing, &flags.embedder, flags.quantise_embedder, global);
     let embedder = with_embedder.then(load_embedder).transpose()?;
     let config = memory_budget::config(&computing, &plan, placements.as_deref())?;
-    let config = Config { max_draft_tokens: global.draft_tokens, kv_precision: plan.kv, ..config };
+    let max_draft_tokens = global.draft_tokens.unwrap_or(config.max_draft_tokens);
+    let config = Config { max_draft_tokens, kv_precision: plan.kv, ..config };
     let adapters = adapters::load(flags, &assigned, &language, global)?;
     let models = Models { language, agents: assigned.agents, embedder };
     Ok(Engine::start_with(models, adapters, config)?)
+}
+
+/// Fetches and loads the embedding model and starts an engine for it alone.
+pub fn start_embedder(flags: &ModelFlags, global: &GlobalFlags) -> Result<Engine> {
+    let computing = Computing::of(global)?;
+    let embedder = Some(embedder_on(&computing, &flags.embedder, flags.quantise_embedder, global)?);
+    let models = Models { language: Vec::new(), agents: HashMap::new(), embedder };
+    Ok(Engine::start(models, Config::on(&computing.device))?)
 }
 
 /// Fetches and loads an embedding model. Its name says how it was quantised: the vectors are not those of the original.

@@ -58,6 +58,23 @@ impl<'a> Loading<'a> {
         Loading { models, embedder, requested, default_tokens, kv, gpu_numbers }
     }
 
+    /// The same where the flags leave the format of keys and values open: on the CPU 8 bits, if everything fits into its memory
+    /// only so.
+    #[must_use]
+    pub(crate) fn with_fitting_kv(self, computing: &Computing, global: &GlobalFlags) -> Self {
+        let Loading { models, embedder, requested, default_tokens, kv, .. } = self;
+        let is_open = global.kv_is_auto() && computing.device.is_cpu();
+        let Some(memory) = free_bytes().filter(|_| is_open) else { return self };
+        let kv_tokens = requested.unwrap_or(default_tokens);
+        let plan = Plan { models, embedder, kv_tokens, kv, place: Place::Shared, memory };
+        let fitting = plan.with_fitting_kv();
+        if fitting.kv != kv {
+            let [needed, free] = [plan.needed(), memory].map(BinaryBytes);
+            eprintln!("keys and values are kept in {}: in {kv} {needed} would be needed, {free} free", fitting.kv);
+        }
+        Loading { kv: fitting.kv, ..self }
+    }
+
     /// How the models are divided among devices; none if all are on the first device, where they fit or are checked when it is
     /// known what is free beside their weights (`engine::Config::for_device`).
     ///
@@ -203,9 +220,11 @@ fn free_within(total: u64, available: u64, in_container: Option<u64>) -> Option<
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
     use models::manifest::built_in;
 
     use super::*;
+    use crate::flags::tests::Flags;
 
     const GIB: u64 = 1 << 30;
 
@@ -216,6 +235,23 @@ mod tests {
         assert_eq!(free_within(8 * GIB, 2 * GIB, Some(0)), Some(0));
         assert_eq!(free_within(8 * GIB, 0, None), Some(0));
         assert_eq!(free_within(0, 0, None), None);
+    }
+
+    #[test]
+    fn the_cpu_keeps_keys_and_values_in_8_bits_where_they_fit_only_so_unless_a_format_is_named() {
+        // A test of the choice: nothing is allocated, and 8 bits need room for the weights beside them.
+        let Some(free) = free_bytes().filter(|free| *free > 4 * GIB) else { return };
+        let manifest = built_in().iter().find(|manifest| manifest.name == "qwen2.5-0.5b-instruct").unwrap();
+        let footprint = Footprint::of_manifest(manifest.choose("q4_k_m").unwrap()).unwrap();
+        let requested = usize::try_from(free / footprint.kv_bytes_per_token * 14 / 10).ok();
+        let models = [("qwen".to_owned(), footprint)];
+        let kept = |args: &[&str]| {
+            let global = Flags::parse_from([&["memlocal", "--cpu"], args].concat()).global;
+            let computing = Computing::of(&global).unwrap();
+            Loading { requested, ..Loading::of(&models, None, &global) }.with_fitting_kv(&computing, &global).kv
+        };
+        assert_eq!(kept(&[]), KvPrecision::Q8_0);
+        assert_eq!(kept(&["--kv", "f16"]), KvPrecision::F16);
     }
 
     #[test]

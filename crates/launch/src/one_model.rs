@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use engine::{Config, Engine, Models};
-use models::{Footprint, Inspection, LoadOptions, Quantisation};
+use models::{Footprint, Inspection, KvPrecision, LoadOptions, Quantisation};
 
 use crate::device::{Computing, computed_by};
 use crate::failure::refusal;
@@ -13,7 +13,7 @@ use crate::fetching::found;
 use crate::flags::{GlobalFlags, Gpu};
 use crate::loader::{default_kv_tokens, precision_of};
 use crate::memory_budget::{self, Loading};
-use crate::plan::{MIN_KV_TOKENS, ModelBytes, Place};
+use crate::plan::{MIN_KV_TOKENS, ModelBytes, Place, has_keys_in_8_bits};
 use crate::split::SPLIT_KV_TOKENS;
 
 /// A language model on this disk.
@@ -54,7 +54,12 @@ impl<'a> OneModel<'a> {
         };
         let split_kv_tokens = self.global.kv_tokens.unwrap_or(SPLIT_KV_TOKENS);
         let model = (self.typed.to_owned(), footprint);
-        ModelBytes::of(&model, kv_tokens, split_kv_tokens, self.global.kv(), place)
+        let of = |kv| ModelBytes::of(&model, kv_tokens, split_kv_tokens, kv, place);
+        let bytes = of(self.global.kv());
+        if place == Place::Shared && self.global.kv_is_auto() && has_keys_in_8_bits(&footprint) {
+            return ModelBytes { least: of(KvPrecision::Q8_0).whole, ..bytes };
+        }
+        bytes
     }
 
     /// Loads it into an engine of its own, where it is called `name`. Dropping the engine gives all memory back.
@@ -66,12 +71,13 @@ impl<'a> OneModel<'a> {
         let computing = Computing::of(self.global)?;
         let footprint = Footprint::of(&self.path, self.options).with_context(loading)?;
         let models = [(name.to_owned(), footprint.computed_by(computed_by(self.global)))];
-        let plan = Loading::of(&models, None, self.global);
+        let plan = Loading::of(&models, None, self.global).with_fitting_kv(&computing, self.global);
         let placements = plan.placements(&computing)?;
         let placement = placements.as_ref().map(|placements| &placements[0]);
         let model = computing.load(&self.path, self.options, placement).with_context(loading)?;
         let config = memory_budget::config(&computing, &plan, placements.as_deref())?;
-        let config = Config { max_draft_tokens: self.global.draft_tokens, kv_precision: plan.kv, ..config };
+        let max_draft_tokens = self.global.draft_tokens.unwrap_or(config.max_draft_tokens);
+        let config = Config { max_draft_tokens, kv_precision: plan.kv, ..config };
         let models = Models { language: vec![(name.to_owned(), model)], agents: HashMap::new(), embedder: None };
         Ok(Engine::start(models, config)?)
     }

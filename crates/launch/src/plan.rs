@@ -1,6 +1,6 @@
 //! What models take of a device's memory, before any of them is loaded.
 
-use engine::{Config, RESERVED_BYTES};
+use engine::{Config, gpu_step_bytes};
 use indicatif::BinaryBytes;
 use models::manifest::{Choice, built_in};
 use models::{Footprint, KvPrecision, PAGE_TOKENS};
@@ -31,7 +31,8 @@ pub struct Plan<'a> {
 pub struct ModelBytes {
     /// All of it.
     pub whole: u64,
-    /// The smallest part with which a GPU can share it with the CPU; as many if it is not divided.
+    /// As far as it can be made smaller to fit: the smallest part with which a GPU can share it with the CPU, or with keys and
+    /// values in 8 bits on the CPU.
     pub least: u64,
 }
 
@@ -83,14 +84,10 @@ impl Plan<'_> {
 
     /// Activations and logits of the largest step. On an NVIDIA GPU it is what the engine keeps free.
     fn workspace_bytes(&self) -> u64 {
-        let Config { step_tokens, max_running, max_draft_tokens, .. } = Config::default();
-        let of_model = |model: &Footprint| {
-            let logits = (max_running + max_draft_tokens) * model.shape.vocab * size_of::<f32>();
-            step_tokens as u64 * model.shape.row_bytes() + logits as u64
-        };
+        let models = self.models.iter().map(|(_, model)| model);
         match self.place {
-            Place::Gpu => RESERVED_BYTES,
-            Place::Shared => self.models.iter().map(|(_, model)| of_model(model)).max().unwrap_or(0),
+            Place::Gpu => gpu_step_bytes(models),
+            Place::Shared => models.map(|model| Config::default().workspace_bytes(model)).max().unwrap_or(0),
         }
     }
 
@@ -121,8 +118,17 @@ impl Plan<'_> {
     /// True if keys and values in half the memory would make everything fit.
     fn fits_in_8_bits(&self) -> bool {
         let smaller = Plan { kv: KvPrecision::Q8_0, ..*self };
-        let in_blocks = self.models.iter().all(|(_, model)| model.shape.head_dim.is_multiple_of(32));
-        self.place == Place::Shared && in_blocks && self.kv != KvPrecision::Q8_0 && smaller.needed() <= self.memory
+        let can_be = self.models.iter().all(|(_, model)| has_keys_in_8_bits(model));
+        self.place == Place::Shared && can_be && self.kv != KvPrecision::Q8_0 && smaller.needed() <= self.memory
+    }
+
+    /// The same with keys and values in 8 bits if everything fits only so.
+    #[must_use]
+    pub fn with_fitting_kv(self) -> Self {
+        if self.needed() <= self.memory || !self.fits_in_8_bits() {
+            return self;
+        }
+        Plan { kv: KvPrecision::Q8_0, ..self }
     }
 
     /// Refuses what does not fit, with the numbers and what would fit.
@@ -146,6 +152,11 @@ impl Plan<'_> {
         let what = format!("not enough memory: {} needed ({parts}), {} free", BinaryBytes(needed), BinaryBytes(memory));
         Err(refusal(what, hint))
     }
+}
+
+/// True if keys and values can be kept in blocks of 32.
+pub(crate) fn has_keys_in_8_bits(model: &Footprint) -> bool {
+    model.shape.head_dim.is_multiple_of(32)
 }
 
 #[cfg(test)]
@@ -191,7 +202,7 @@ mod tests {
 
     #[test]
     fn a_table_of_gpus_by_models_is_decided_by_the_computed_bytes() {
-        // The largest KV cache in tokens, or `-`, on GPUs of 8, 12, 16, 24 and 80 GiB, of which the engine keeps 3 GiB free.
+        // The largest KV cache in tokens, or `-`, on GPUs of 8, 12, 16, 24 and 80 GiB, of which the engine keeps a part for steps.
         let cards = [8, 12, 16, 24, 80];
         for (name, variant) in MODELS.iter().flat_map(|(name, ..)| [(*name, "q4_k_m"), (*name, "bf16")]) {
             let (choice, on_cpu) = footprint(name, variant);
@@ -210,7 +221,7 @@ mod tests {
                     place: Place::Gpu,
                     memory,
                 };
-                let rest = memory as i128 - 3 * i128::from(GIB) - i128::from(all);
+                let rest = memory as i128 - i128::from(gpu_step_bytes([&model])) - i128::from(all);
                 let tokens = rest.div_euclid(i128::from(model.kv_bytes_per_token)) / 32 * 32;
                 let want = (tokens >= 2048).then(|| usize::try_from(tokens).unwrap());
                 assert_eq!(plan.kv_tokens_that_fit(), want, "{name}:{variant} on {card} GiB");
@@ -227,7 +238,8 @@ mod tests {
                 .kv_tokens_that_fit()
         };
         assert!(on("qwen2.5-7b-instruct", "q4_k_m", 12).is_some());
-        assert_eq!(on("qwen2.5-7b-instruct", "q4_k_m", 8), None, "with the token table in 16 bits");
+        assert!(on("qwen2.5-7b-instruct", "q4_k_m", 8) > Some(32_768), "with the token table in 16 bits");
+        assert!(on("qwen2.5-32b-instruct", "q4_k_m", 24) > Some(8192));
         assert!(
             on("qwen2.5-14b-instruct", "q4_k_m", 16).is_some() && on("qwen2.5-14b-instruct", "q4_k_m", 8).is_none()
         );
@@ -311,6 +323,10 @@ mod tests {
         let between = u64::midpoint(plan(0).needed(), in_8_bits(0).needed());
         let hint = crate::failure::hint_of(&plan(between).check().unwrap_err()).unwrap();
         assert!(hint.contains("in 8 bits: --kv q8_0") && in_8_bits(between).check().is_ok(), "{hint}");
+        let fitting = |memory| plan(memory).with_fitting_kv().kv;
+        assert_eq!([12 * GIB, between, 2 * GIB].map(fitting), [KvPrecision::F16, KvPrecision::Q8_0, KvPrecision::F16]);
+        let on_gpu = Plan { place: Place::Gpu, memory: between, ..plan(0) };
+        assert_eq!(on_gpu.with_fitting_kv().kv, KvPrecision::F16, "GPUs do not keep them so");
         assert_eq!(plan(2 * GIB).kv_tokens_that_fit(), None);
         assert_eq!(plan(2 * GIB).model_that_fits().unwrap().0.to_string(), "qwen2.5-1.5b-instruct:q4_k_m");
         assert!(plan(GIB / 8).model_that_fits().is_none());

@@ -48,7 +48,7 @@ impl PreloadedModels {
         let place = if device.is_cuda() { Place::Gpu } else { Place::Shared };
         let kv_tokens = global.kv_tokens.unwrap_or(default_kv_tokens(footprints.iter().map(|(_, model)| model)));
         // A GPU's memory decides otherwise.
-        let kv_tokens = if device.is_cuda() { engine.kv_tokens() } else { kv_tokens };
+        let kv_tokens = if device.is_cuda() { engine.config().kv_tokens } else { kv_tokens };
         let (engine, flags, global, is_cpu) = (engine.clone(), flags.clone(), global.clone(), device.is_cpu());
         Ok(PreloadedModels { engine, flags, global, footprints, kv_tokens, place, is_cpu })
     }
@@ -58,7 +58,7 @@ impl PreloadedModels {
         let bytes = |(name, footprint): &(String, Footprint)| {
             let footprint = if self.is_cpu { *footprint } else { footprint.on_gpu() };
             let model = (name.clone(), footprint);
-            ModelBytes::of(&model, self.kv_tokens, self.kv_tokens, self.global.kv(), self.place)
+            ModelBytes::of(&model, self.kv_tokens, self.kv_tokens, self.engine.config().kv_precision, self.place)
         };
         self.footprints.iter().map(|model| (model.0.clone(), bytes(model))).collect()
     }
@@ -85,7 +85,7 @@ impl PreloadedModels {
         let (typed, preloaded) = (assigned.models[model], &self.footprints[model]);
         let loading = || format!("cannot load {typed} again");
         let computing = Computing::of(&self.global)?;
-        let (models, kv) = (std::slice::from_ref(preloaded), self.global.kv());
+        let (models, kv) = (std::slice::from_ref(preloaded), self.engine.config().kv_precision);
         let (requested, default_tokens) = (Some(self.kv_tokens), self.kv_tokens);
         let gpu_numbers = self.global.gpu_numbers();
         let plan = Loading { models, embedder: None, requested, default_tokens, kv, gpu_numbers };

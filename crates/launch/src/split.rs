@@ -3,7 +3,7 @@
 use std::fmt;
 
 use anyhow::Result;
-use engine::{Config, RESERVED_BYTES};
+use engine::{Config, GPU_OVERHEAD, gpu_step_bytes};
 use indicatif::BinaryBytes;
 use models::{Footprint, KvPrecision, Part};
 
@@ -12,10 +12,6 @@ use crate::failure::refusal;
 /// Tokens of the KV cache of a model that shares its layers with the CPU, unless the user asks for another number: a larger
 /// cache leaves fewer layers on the GPUs.
 pub const SPLIT_KV_TOKENS: usize = 8192;
-
-/// Memory of a GPU beside activations and logits: scratch of products and what the driver rounds up. An estimate: models have
-/// run on GPUs as a whole, with [`RESERVED_BYTES`] free, but no divided model has (`docs/gpu.md`), so its share is not measured.
-const GPU_OVERHEAD: u64 = 512 << 20;
 
 /// What one device holds of a model.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,7 +51,7 @@ impl Placement {
     /// Bytes of the smallest share of a model that a GPU can have: the head and a layer.
     pub fn least_bytes(model: &Footprint, kv_tokens: usize, kv: KvPrecision) -> u64 {
         let layer_bytes = model.gpu.layer.saturating_add(layer_kv_bytes(model, kv_tokens, kv));
-        (GPU_OVERHEAD + workspace_bytes(model) + head_bytes(model)).saturating_add(layer_bytes)
+        (gpu_step_bytes([model]) + head_bytes(model)).saturating_add(layer_bytes)
     }
 
     /// Places a model on GPUs with `free` bytes, each with as many layers as fit, and the rest on the CPU. The head is on the
@@ -65,7 +61,7 @@ impl Placement {
         let layer_kv = layer_kv_bytes(model, kv_tokens, kv);
         let layer_bytes = model.gpu.layer.saturating_add(layer_kv);
         let head_bytes = head_bytes(model);
-        let workspace_bytes = workspace_bytes(model);
+        let workspace_bytes = Config::on_gpu().workspace_bytes(model);
         let mut rest = shape.layers;
         let mut shares = Vec::new();
         for (gpu, free) in free.iter().enumerate().rev() {
@@ -193,12 +189,6 @@ fn head_bytes(model: &Footprint) -> u64 {
     if model.shape.tied { model.gpu.table } else { model.gpu.head }
 }
 
-fn workspace_bytes(model: &Footprint) -> u64 {
-    let Config { step_tokens, max_running, max_draft_tokens, .. } = Config::on_gpu();
-    let logits = (max_running + max_draft_tokens) * model.shape.vocab * size_of::<f32>();
-    (step_tokens as u64 * model.shape.row_bytes() + logits as u64).min(RESERVED_BYTES)
-}
-
 #[cfg(test)]
 mod tests {
     use models::WeightBytes;
@@ -226,7 +216,7 @@ mod tests {
                 let placed = Placement::of(&model, 8192, KvPrecision::F16, &free);
                 let dense_table = (2 * model.shape.vocab * model.shape.hidden) as u64;
                 let head = if model.shape.tied { dense_table } else { model.gpu.head };
-                let fixed = workspace_bytes(&model) + GPU_OVERHEAD;
+                let fixed = gpu_step_bytes([&model]);
                 let room =
                     |free: u64, head: u64| (free.saturating_sub(head + fixed) / (model.gpu.layer + kv)).min(layers);
                 let on_last = room(free[free.len() - 1], head);

@@ -81,7 +81,8 @@ pub trait Preloaded: fmt::Debug + Send + Sync {
 pub struct ModelMemory {
     /// Bytes of weights and a usual KV cache.
     pub whole: u64,
-    /// Bytes of the smallest part with which a GPU can share it with the CPU; as many if it is not divided.
+    /// As far as it can be made smaller to fit: bytes of the smallest part with which a GPU can share it with the CPU, or with
+    /// keys and values in 8 bits.
     pub least: u64,
 }
 

@@ -513,6 +513,103 @@ fn blocks(format: Format, count: usize) -> Vec<u8> {
     blocks
 }
 
+/// A matrix of random blocks.
+struct Quantised {
+    weights: Blocks,
+    values: Vec<f32>,
+    /// What `weights` point to.
+    _words: Vec<u32>,
+}
+
+impl Quantised {
+    fn new(format: Format, rows: usize, cols: usize) -> Quantised {
+        let count = rows * cols / format.block_len();
+        let (stored, layout) = (blocks(format, count), Layout::of(format).unwrap());
+        let words = layout.words(format, (rows, cols), &stored, |row| row).unwrap();
+        let heads = at(&words) + layout.body_bytes(count) as u64;
+        let weights = Blocks { format: layout.name, bodies: at(&words), heads, rows, cols };
+        let mut values = vec![0f32; rows * cols];
+        let of_rows = stored.chunks_exact(format.row_bytes(cols).unwrap()).zip(values.chunks_exact_mut(cols));
+        of_rows.for_each(|(stored, values)| format.dequantise(stored, values));
+        Quantised { weights, values, _words: words }
+    }
+
+    /// By one row, rounded to bf16 as the kernels take it.
+    fn product(&self, x: &[f32]) -> Vec<f32> {
+        let terms = |row: &[f32]| -> f64 {
+            row.iter().zip(x).map(|(w, x)| f64::from(*w) * f64::from(bf16::from_f32(*x).to_f32())).sum()
+        };
+        self.values.chunks_exact(self.weights.cols).map(|row| terms(row) as f32).collect()
+    }
+}
+
+#[test]
+fn a_layer_in_q4_k_m_decodes_in_ten_launches_at_most() {
+    // The launches of a layer of `models::Decoder` for one token; in some layers of Q4_K_M `v` and `down` are Q6_K.
+    let (heads, hidden, ffn, epsilon) = (Heads { queries: 4, keys: 2, dim: 64 }, 256, 512, 1e-5);
+    let (queries, above) = (heads.query_width(), heads.query_width() + heads.key_width());
+    let width = above + heads.key_width();
+    let [query_key, value] =
+        [(Format::Q4K, above), (Format::Q6K, width - above)].map(|(format, rows)| Quantised::new(format, rows, hidden));
+    let [output, gate_up, down] =
+        [(Format::Q4K, hidden, queries), (Format::Q4K, 2 * ffn, hidden), (Format::Q6K, hidden, ffn)]
+            .map(|(format, rows, cols)| Quantised::new(format, rows, cols));
+    // Small enough that neither the bias nor the residual is lost beside the products.
+    let norm_of = |seed, scale: f32| noises(seed, hidden).iter().map(|x| scale * x).collect::<Vec<f32>>();
+    let (x, bias, first_norm, second_norm) = (noises(1, hidden), noises(2, width), norm_of(3, 0.001), norm_of(4, 0.03));
+    let past = 600;
+    let before = Paged::new(heads, &[(past, 1)], 0);
+    let sequences = before.sequences();
+    let (positions, slots) = ([past as u32], [before.page_lists[0][past / KEYS] * 32 + past as u32 % 32]);
+    let table = RopeTable::new(&(0..heads.dim / 2).map(|i| 0.3f32.powi(i as i32)).collect::<Vec<_>>(), past + 1, 1.0);
+
+    let normed = norm::rms_norm(Isa::Scalar, &x, &first_norm, epsilon);
+    let sums = [query_key.product(&normed), value.product(&normed)].concat();
+    let qkv: Vec<f32> = sums.iter().zip(&bias).map(|(sum, bias)| sum + bias).collect();
+    let (mut pages, mut q, mut attended) = (before.halves.clone(), nans(queries), nans(queries));
+    let place = Placement { positions: &positions, slots: &slots };
+    store_keys_values(heads, &qkv, &table, place, PagesMut::F16(&mut pages));
+    rotate_queries(heads, &qkv, &table, &positions, &mut q);
+    paged(Isa::Scalar, heads, None, &q, Pages::F16(&pages), &sequences, &mut attended);
+    let both = |x: &[f32], y: Vec<f32>| x.iter().zip(y).map(|(x, y)| x + y).collect::<Vec<f32>>();
+    let after = both(&x, output.product(&attended));
+    let gates = gate_up.product(&norm::rms_norm(Isa::Scalar, &after, &second_norm, epsilon));
+    let want = both(&after, down.product(&activation::swiglu(Isa::Scalar, &gates, ffn)));
+
+    // Cut by keys, so that parts are merged.
+    let cut = Cut { group: heads.group(), keys: heads.keys, window: None, processors: 40 };
+    let plan = Plan::new(&positions, &slots, &sequences, cut);
+    let (cos, sin) = table.angles();
+    let angles = Angles { cos: at(&cos), sin: at(&sin) };
+    let pages = Typed { at: at(&before.halves), dtype: DType::F16 };
+    let [normed, attended, normed_after, gated] = [hidden, queries, hidden, ffn].map(|n| poisoned(bf16::NAN, n));
+    let [qkv, q, mixed, after, out] = [width, queries, hidden, hidden, hidden].map(nans);
+    let (sums, marks) = (nans(plan.parts * queries), nans(plan.parts * heads.queries * 2));
+    let parts = Parts { sums: at(&sums), marks: at(&marks) };
+    let to_bf16 = |values: &[bf16]| Typed { at: at(values), dtype: DType::BF16 };
+    let plain = |width| After { bias: 0, residual: 0, gated: false, width };
+    let product = |x: &[bf16], of: &Quantised, then, out| launch::quantised_product(at(x), 1, of.weights, then, out);
+    let mut launches = vec![
+        launch::rms_norm(at(&x), at(&first_norm), epsilon, to_bf16(&normed), 1, hidden),
+        product(&normed, &query_key, After { bias: at(&bias), ..plain(width) }, at(&qkv)),
+        product(&normed, &value, After { bias: at(&bias[above..]), ..plain(width) }, at(&qkv[above..])),
+        launch::rotate_and_store(at(&qkv), angles, &plan, at(&plan.words), at(&q), pages, heads),
+    ];
+    launches.extend(launch::paged(at(&q), pages, &plan, at(&plan.words), heads, to_bf16(&attended), parts));
+    let (a, b, w) = (at(&x), at(&mixed), at(&second_norm));
+    launches.extend([
+        product(&attended, &output, plain(hidden), at(&mixed)),
+        launch::add_rms_norm(a, b, w, epsilon, at(&after), to_bf16(&normed_after), 1, hidden),
+        product(&normed_after, &gate_up, After { gated: true, ..plain(ffn) }, at(&gated)),
+        product(&gated, &down, After { residual: at(&after), ..plain(hidden) }, at(&out)),
+    ]);
+    assert!(launches.len() <= 10, "{} launches: {launches:#?}", launches.len());
+    if launches.iter().all(run) {
+        // Four products in a row, of rows that are rounded to bf16, behind attention with its tolerance of 1/256.
+        check("a layer", &out, &want, 1.0 / 16.0);
+    }
+}
+
 #[test]
 fn products_with_quantised_weights_are_those_of_their_values() {
     let formats = [
@@ -530,14 +627,8 @@ fn products_with_quantised_weights_are_those_of_their_values() {
     for format in formats {
         // Neither is a whole number of what a block of threads takes.
         let (n, k) = (42, if format.block_len() == 256 { 1792 } else { 1088 });
-        let stored = blocks(format, n * k / format.block_len());
-        let layout = Layout::of(format).unwrap();
-        let words = layout.words(format, (n, k), &stored, |row| row).unwrap();
-        let heads = at(&words) + layout.body_bytes(n * k / format.block_len()) as u64;
-        let weights = Blocks { format: layout.name, bodies: at(&words), heads, rows: n, cols: k };
-        let mut values = vec![0f32; n * k];
-        let rows = stored.chunks_exact(format.row_bytes(k).unwrap()).zip(values.chunks_exact_mut(k));
-        rows.for_each(|(stored, values)| format.dequantise(stored, values));
+        let quantised = Quantised::new(format, n, k);
+        let (weights, values) = (quantised.weights, &quantised.values);
         let largest = values.iter().fold(0f32, |a, b| a.max(b.abs()));
 
         let expanded = poisoned(bf16::NAN, 5 * k);
@@ -557,7 +648,7 @@ fn products_with_quantised_weights_are_those_of_their_values() {
         let x: Vec<bf16> = noises(11, 64 * k).into_iter().map(bf16::from_f32).collect();
         let (bias, residual) = (noises(12, n), noises(13, 64 * (n + 3)));
         for m in [1, 7, 12, 25, 64] {
-            let values = if matches!(format, Format::Q4K | Format::Q6K) && m <= 8 { &values } else { &rounded };
+            let values = if matches!(format, Format::Q4K | Format::Q6K) && m <= 8 { values } else { &rounded };
             let dot = |m: usize, row: usize| {
                 let pairs = x[m * k..][..k].iter().zip(&values[row * k..][..k]);
                 pairs.map(|(x, w)| f64::from(x.to_f32()) * f64::from(*w)).sum::<f64>() as f32

@@ -234,8 +234,8 @@ impl Residents {
     }
 
     /// Unloads idle models, the least recently used first and those of the start last, until a model fits; waits for models
-    /// in use if that is what it takes. One that would not fit whole even then, but can be divided, gets what the idle ones
-    /// leave. Returns the bytes that it takes.
+    /// in use if that is what it takes. One that would not fit whole even then, but can be divided or made smaller, gets what the
+    /// idle ones leave. Returns the bytes that it takes.
     async fn make_room(&self, model: &str, memory: ModelMemory) -> Result<u64> {
         let ModelMemory { whole, least } = memory;
         let mut changes = self.changes.subscribe();
