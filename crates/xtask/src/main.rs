@@ -83,7 +83,8 @@ cargo xtask ci                      run the checks of wording and dependencies, 
                                     documentation and the formatting check, and arm and metal where
                                     their targets can be had
 cargo xtask quick                   wording, formatting and the tests of crates without networks
-cargo xtask words                   check the wording of sources and documents (docs/style.md)
+cargo xtask words                   check the wording of sources and documents (docs/style.md), and that
+                                    tests run the examples in the documentation of crates
 cargo xtask deny                    check licences, sources and advisories of dependencies (deny.toml)
 cargo xtask dist [--features F | --binary BINARY] [FOLDER]
                                     compile memlocal with the profile dist, or take a binary, and package
@@ -108,11 +109,12 @@ cargo xtask gpu --pack MODEL.gguf   a bundle of that for a machine without netwo
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let mut not_checked = Vec::new();
     let done = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        ["ci"] => return ci(),
-        ["quick"] => return quick(),
+        ["ci"] => Ok(ci(&mut not_checked)),
+        ["quick"] => Ok(quick(&mut not_checked)),
         ["words"] => words::run(),
-        ["deny"] => deny::run(),
+        ["deny"] => deny::run(&mut not_checked),
         ["arm"] => return arm::run(),
         ["dist", ref arguments @ ..] => dist::run(arguments),
         ["crash", ref arguments @ ..] => crash::run(arguments),
@@ -122,7 +124,7 @@ fn main() -> ExitCode {
             eprintln!("xtask: wrote {}", path.display());
             ExitCode::SUCCESS
         }),
-        ["metal"] => return steps(&[("Metal", METAL)]),
+        ["metal"] => Ok(steps(&[("Metal", METAL)], &mut not_checked)),
         ["ptx"] => ptx::run().map(|()| ExitCode::SUCCESS),
         ["toolkit", folder] => toolkit::run(folder).map(|()| ExitCode::SUCCESS),
         ["gpu", "--pack", model] => gpu::pack(model),
@@ -133,44 +135,47 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    done.unwrap_or_else(|reason| {
+    let done = done.unwrap_or_else(|reason| {
         eprintln!("xtask: {reason}");
         ExitCode::from(2)
-    })
+    });
+    not_checked.iter().for_each(|what| eprintln!("xtask: not checked: {what}"));
+    done
 }
 
-fn ci() -> ExitCode {
+/// What cannot be checked here is added to `not_checked`, which is printed last.
+fn ci(not_checked: &mut Vec<String>) -> ExitCode {
     let mut done = checked("the wording", words::run);
     if done == ExitCode::SUCCESS {
-        done = checked("the dependencies", deny::run);
+        done = checked("the dependencies", || deny::run(not_checked));
     }
     if done == ExitCode::SUCCESS {
-        done = steps(&CI);
+        done = steps(&CI, not_checked);
     }
     if done != ExitCode::SUCCESS {
         return done;
     }
     if !arm::missing().is_empty() || !has_target(arm::TARGET) {
         let missing = arm::missing().join(" and ");
-        eprintln!("xtask: the kernels are not tested on Arm: without {missing} or the target {}", arm::TARGET);
+        not_checked.push(format!("the kernels on Arm: without {missing} or the target {}", arm::TARGET));
     } else if arm::run() != ExitCode::SUCCESS {
         eprintln!("xtask: the kernels' tests on Arm failed");
         return ExitCode::FAILURE;
     }
     if !has_target(APPLE) {
-        eprintln!("xtask: Metal is not checked: this toolchain has no target {APPLE}, and rustup gives none");
+        not_checked.push(format!("Metal: this toolchain has no target {APPLE}, and rustup gives none"));
         return done;
     }
-    steps(&[("Metal", METAL)])
+    steps(&[("Metal", METAL)], not_checked)
 }
 
 /// The checks that compile no network: wording, formatting, and the tests of the crates without candle.
-fn quick() -> ExitCode {
+fn quick(not_checked: &mut Vec<String>) -> ExitCode {
     let done = checked("the wording", words::run);
-    if done == ExitCode::SUCCESS { steps(&QUICK) } else { done }
+    if done == ExitCode::SUCCESS { steps(&QUICK, not_checked) } else { done }
 }
 
-fn checked(what: &str, check: fn() -> Result<ExitCode, String>) -> ExitCode {
+fn checked(what: &str, check: impl FnOnce() -> Result<ExitCode, String>) -> ExitCode {
     eprintln!("xtask: {what}");
     check().unwrap_or_else(|reason| {
         eprintln!("xtask: {reason}");
@@ -212,11 +217,11 @@ fn soak(arguments: &[&str]) -> Result<ExitCode, String> {
 }
 
 /// Runs cargo for each step until one fails.
-fn steps(steps: &[(&str, &[&str])]) -> ExitCode {
+fn steps(steps: &[(&str, &[&str])], not_checked: &mut Vec<String>) -> ExitCode {
     for (what, arguments) in steps {
         // A toolchain without clippy or rustfmt can still run the tests.
         if !has(arguments[0]) {
-            eprintln!("xtask: {what} are not checked: this toolchain has no `cargo {}`", arguments[0]);
+            not_checked.push(format!("{what}: this toolchain has no `cargo {}`", arguments[0]));
             continue;
         }
         eprintln!("xtask: {what}: cargo {}", arguments.join(" "));
