@@ -12,7 +12,8 @@ const QUESTION: &str = "What did Zoë Lindqvist cut the new wick from?";
 fn an_answer_cites_its_source_to_the_character() {
     let Some(home) = memorised() else { return };
     let check = |method: &str, embedder: &str| {
-        let asked = ["ask", QUESTION, "--corpus", "story", "--method", method, "--max-iterations", "1", "--seed", "7"];
+        let rounds: &[&str] = if method == "gam" { &["--max-iterations", "1"] } else { &[] };
+        let asked = [&["ask", QUESTION, "--corpus", "story", "--method", method, "--seed", "7"][..], rounds].concat();
         let said = home.run(&[&asked[..], &["--json", "--trace", method]].concat());
         assert_eq!((said.code, said.err.as_str()), (0, ""), "the output is one object only");
         let answer: Value = serde_json::from_str(&said.out).unwrap();
@@ -113,8 +114,8 @@ fn comorag_loops_over_one_layer() {
 fn all_methods_are_compared_in_one_table() {
     let Some(home) = Home::new("compared") else { return };
     home.write("lamp.txt", "The lamp was out for two hours. Captain Orsini had slept.\n");
-    let question = ["ask", "How long was the lamp out?", "--docs", "lamp.txt", "--max-iterations", "1"];
-    let asked = [&question[..], &["--compare", "--methods", "all"]].concat();
+    let question = ["ask", "How long was the lamp out?", "--docs", "lamp.txt"];
+    let asked = [&question[..], &["--compare", "--methods", "all", "--max-iterations", "1"]].concat();
     let said = home.run(&[&asked[..], &["--json"]].concat());
     assert_eq!(said.code, 0, "{}", said.err);
     let answers: Vec<Value> = serde_json::from_str(&said.out).unwrap();
@@ -341,7 +342,8 @@ fn printed(answer: &Value) -> String {
 #[test]
 fn the_portable_backend_answers_with_the_same_evidence() {
     let Some(home) = Home::new("portable") else { return };
-    home.write("story.txt", STORY);
+    // The paragraph with the evidence alone: this backend is slow.
+    home.write("story.txt", STORY.split("\n\n").nth(2).unwrap());
     let asked = ["ask", QUESTION, "--docs", "story.txt", "--method", "rag", "--json"];
     let answer = |backend: &str| -> Value {
         let said = home.run(&[&asked[..], &["--backend", backend, "--trace", backend]].concat());

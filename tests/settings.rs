@@ -201,6 +201,28 @@ fn the_size_of_pages_is_refused_where_no_document_is_cut() {
 }
 
 #[test]
+fn options_of_other_methods_are_refused() {
+    let home = Home::bare("other-options");
+    let check = |words: &[&str], says: &str, has: &str| {
+        let hint = format!("hint: leave it out, or choose a method that has it: {has}");
+        home.run(words).is_error(&[&format!("error: {says}"), &hint]);
+    };
+    let ask = ["ask", "What fell?", "--corpus", "c"];
+    let with = |more: &[&'static str]| [&ask[..], more].concat();
+    let store = "--memcot-store has no effect on the method rag";
+    check(&with(&["--method", "rag", "--memcot-store", "lightrag"]), store, "memcot");
+    check(&with(&["--window", "4"]), "--window has no effect on the method auto", "memcot");
+    let compared = with(&["--compare", "--methods", "rag,direct", "--output", "pages"]);
+    check(&compared, "--output has no effect on the method rag, direct", "gam");
+    check(&["ingest", "--corpus", "c", "--focus", "none"], "--focus has no effect on the method auto", "mindgraph");
+    fs::write(home.data().join("config.toml"), "[ask]\nmemcot-store = \"lightrag\"\n").unwrap();
+    for words in [with(&["--method", "rag"]), with(&["--output", "pages"])] {
+        let said = home.run(&words);
+        assert!(said.code == 1 && said.err.starts_with("error: there is no corpus `c`"), "{said:?}");
+    }
+}
+
+#[test]
 fn a_build_without_gpu_code_says_so() {
     let home = Home::bare("gpu");
     home.write("a.txt", "The wall fell.");

@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use anyhow::Result;
 use launch::eprintln;
-use launch::output::{counted, print};
+use launch::output::{counted, print, printable};
 use launch::shown;
 use memory::{Answer, Citation, Statement, Support};
-use store::{Corpus, PassageId};
+use store::{Corpus, Document, Passage, PassageId};
 
-/// The number of each cited page in its document, from 1, by the id of the page in the corpus.
-type Pages = HashMap<i64, u32>;
+/// The name of each cited page in its document, by the id of the page in the corpus.
+type Pages = HashMap<i64, String>;
 
 /// Prints a piece of the answer as it is generated.
 pub fn print_piece(text: &str) {
@@ -36,20 +36,26 @@ pub fn print_rest(answer: &Answer, corpus: &Corpus, took: Duration) -> Result<()
     Ok(())
 }
 
-/// Pages that were replaced since they were cited have no number.
+/// Pages that were replaced since they were cited have no name.
 fn pages(answer: &Answer, corpus: &Corpus) -> Result<Pages> {
     let of_statements = answer.statements.iter().filter_map(|statement| statement.citation.as_ref());
     let mut pages = Pages::new();
     for citation in of_statements.chain(&answer.citations) {
         match corpus.passage(PassageId(citation.page)) {
             Ok(page) => {
-                pages.insert(citation.page, page.ordinal + 1);
+                pages.insert(citation.page, page_name(&page, &corpus.document(page.document)?));
             }
             Err(store::Error::UnknownPassage(_)) => {}
             Err(error) => return Err(error.into()),
         }
     }
     Ok(pages)
+}
+
+/// The name that the source gives to a page, such as `page 3` of a PDF or `slide 2`; else its number in the corpus, from 1.
+pub fn page_name(page: &Passage, document: &Document) -> String {
+    let named = page.meta.label.as_ref().filter(|label| **label != document.title);
+    named.map_or_else(|| format!("page {}", page.ordinal + 1), printable)
 }
 
 fn rest(answer: &Answer, pages: &Pages) -> String {
@@ -97,8 +103,8 @@ fn judged(statements: &[Statement], citations: &[Citation], pages: &Pages) -> St
 }
 
 fn quote(title: &str, citation: &Citation, pages: &Pages, out: &mut String) {
-    let Citation { path, page, start, end, quote } = citation;
-    let page = pages.get(page).map_or_else(String::new, |number| format!(", page {number}"));
+    let Citation { path, page, start, end, quote, .. } = citation;
+    let page = pages.get(page).map_or_else(String::new, |name| format!(", {name}"));
     let _ = writeln!(out, "{title} {}{page}, characters {start} to {end}", shown(path));
     for line in quote.lines() {
         let _ = writeln!(out, "    {line}");
@@ -108,15 +114,31 @@ fn quote(title: &str, citation: &Citation, pages: &Pages, out: &mut String) {
 #[cfg(test)]
 mod tests {
     use memory::{Citation, Statement, Support};
+    use store::{Digest, DocId, Document, Layer, Meta, Passage, PassageId, Span};
 
-    use super::judged;
+    use super::{judged, page_name};
 
     fn citation(quote: &str) -> Citation {
-        Citation { path: "a.txt".into(), page: 7, start: 0, end: 4, quote: quote.into() }
+        Citation { path: "a.txt".into(), page: 7, label: None, start: 0, end: 4, quote: quote.into() }
     }
 
     fn statement(text: &str, verdict: Support, citation: Option<Citation>) -> Statement {
         Statement { text: text.into(), start: 0, end: 4, verdict, citation }
+    }
+
+    #[test]
+    fn a_page_has_the_name_that_its_source_gives_it() {
+        let digest = Digest::of(&[]);
+        let (kind, title) = ("pdf".to_owned(), "The Wall".to_owned());
+        let document = Document { id: DocId(1), path: "wall.pdf".into(), kind, title, digest, created_seconds: 0 };
+        let named = |label: Option<&str>| {
+            let span = Span { start_char: 0, end_char: 4, start_byte: 0, end_byte: 4 };
+            let meta = Meta { label: label.map(str::to_owned), ..Meta::default() };
+            let (id, layer) = (PassageId(7), Layer::Page);
+            page_name(&Passage { id, document: DocId(1), layer, ordinal: 2, span, tokens: 4, meta }, &document)
+        };
+        assert_eq!(named(Some("page 12")), "page 12");
+        assert_eq!([named(None), named(Some("The Wall"))], ["page 3", "page 3"], "a title is no name of a page");
     }
 
     #[test]
@@ -132,8 +154,8 @@ mod tests {
                     NOT CONFIRMED AS THE ANSWER, words of a.txt, page 1, characters 0 to 4\n    Jim slept.\n\n\
                     [1] a.txt, page 1, characters 0 to 4\n    Jim had no money.\n";
         let citations = [citation("Jim had no money.")];
-        assert_eq!(judged(&statements, &citations, &[(7, 1)].into()), want);
+        assert_eq!(judged(&statements, &citations, &[(7, "page 1".into())].into()), want);
         let replaced = "\n[1] a.txt, characters 0 to 4\n    Jim had no money.\n";
-        assert_eq!(judged(&[], &citations, &[(8, 1)].into()), replaced);
+        assert_eq!(judged(&[], &citations, &[(8, "page 1".into())].into()), replaced);
     }
 }

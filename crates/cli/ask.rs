@@ -34,6 +34,10 @@ pub fn run(ask: &Ask, global: &GlobalFlags) -> Result<ExitCode> {
         return Err(prefixes_need_local_engine());
     }
     ask.models.check_adapters_are_used()?;
+    let methods =
+        ask.methods.as_ref().filter(|_| ask.compare).map_or_else(|| vec![ask.method.method], |list| list.0.clone());
+    ask.method.options.check(&methods)?;
+    ask.search.options.check(&methods)?;
     if let Some(file) = &ask.trace {
         check_folder_of(file)?;
     }
@@ -44,8 +48,6 @@ pub fn run(ask: &Ask, global: &GlobalFlags) -> Result<ExitCode> {
         // A wrong name is an error before any model is loaded.
         corpora.open(name)?;
     }
-    let methods =
-        ask.methods.as_ref().filter(|_| ask.compare).map_or_else(|| vec![ask.method.method], |list| list.0.clone());
     let embeds = methods.iter().any(|method| method.embeds());
     let backend = Backend::start(&ask.models, &ask.engine, embeds, global)?;
     let name = ask.documents.corpus.clone().unwrap_or_else(|| corpus_of(ask, global, backend.caller()));

@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 use server::{Forget, ServerError, corpus_json, document_json, documents_json, parts_json};
 use store::{Corpora, Corpus, DocId, Layer, Listing, Loss, Repaired};
 
+use crate::answer::page_name;
 use crate::args::Corpus as Command;
 use crate::documents::content;
 
@@ -247,11 +248,11 @@ fn show_documents(corpus: &Corpus) -> Result<()> {
 
 fn show_pages(corpus: &Corpus) -> Result<()> {
     for page in corpus.passages(Layer::Page)? {
-        let path = shown(&corpus.document(page.document)?.path);
+        let document = corpus.document(page.document)?;
+        let (name, path) = (page_name(&page, &document), shown(&document.path));
         let (start, end) = (page.span.start_char, page.span.end_char);
         let tokens = counted(page.tokens as usize, "token");
-        let (number, id) = (page.ordinal + 1, page.id);
-        print_line(format_args!("page {number} of {path}, characters {start} to {end}, {tokens}, id {id}"))?;
+        print_line(format_args!("{name} of {path}, characters {start} to {end}, {tokens}, id {}", page.id))?;
         for note in corpus.notes(page.id)? {
             print_line(format_args!("  {} by {}: {}", note.name, note.author.model, note.text))?;
         }

@@ -20,6 +20,7 @@ use crate::{settings, watch};
 
 pub fn run(ingest: &Ingest, global: &GlobalFlags) -> Result<ExitCode> {
     ingest.models.check_adapters_are_used()?;
+    ingest.method.options.check(&[ingest.method.method])?;
     if let Some(file) = &ingest.trace {
         check_folder_of(file)?;
     }

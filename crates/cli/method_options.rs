@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
+use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use launch::failure::refusal;
 use memory::{Method, OptionKind, OptionSpec, Settings, Stage, methods};
@@ -16,12 +17,14 @@ pub struct PrepareOptions(Typed);
 #[derive(Debug, Clone, Default)]
 pub struct AskOptions(Typed);
 
-/// Options as given on the command line.
+/// Options as given on the command line or in the config file.
 #[derive(Debug, Clone, Default)]
 struct Typed {
     values: Map<String, Value>,
     /// Options whose values are the lines of a file.
     files: Vec<(&'static str, PathBuf)>,
+    /// The options that the command line itself gives, not the config file.
+    given: Vec<&'static str>,
 }
 
 impl Typed {
@@ -34,10 +37,21 @@ impl Typed {
         methods::set_options(&values, settings).map_err(anyhow::Error::msg)
     }
 
+    /// Checks that what the command line gives has an effect on one of the methods.
+    fn check(&self, asked: &[&'static dyn Method]) -> Result<()> {
+        let Some((name, having)) = methods::without_effect(self.given.iter().copied(), asked) else { return Ok(()) };
+        let asked = asked.iter().map(|method| method.name()).collect::<Vec<_>>().join(", ");
+        let cause = format!("--{} has no effect on the method {asked}", name.replace('_', "-"));
+        Err(refusal(cause, format!("leave it out, or choose a method that has it: {having}")))
+    }
+
     fn read(matches: &ArgMatches, stage: Stage) -> Typed {
         let mut typed = Typed::default();
         for (spec, _) in specs(stage) {
             let name = spec.name.to_owned();
+            if matches.value_source(spec.name) == Some(ValueSource::CommandLine) {
+                typed.given.push(spec.name);
+            }
             match spec.kind {
                 OptionKind::Integer { .. } => {
                     typed.values.extend(matches.get_one::<usize>(spec.name).map(|number| (name, (*number).into())));
@@ -135,6 +149,14 @@ macro_rules! flags {
             /// If a file that a flag names cannot be read.
             pub fn apply(&self, settings: &mut Settings) -> Result<()> {
                 self.0.apply(settings)
+            }
+
+            /// Checks that those of the command line have an effect on one of the methods.
+            ///
+            /// # Errors
+            /// Names an option that has none, and the methods that have it.
+            pub fn check(&self, methods: &[&'static dyn Method]) -> Result<()> {
+                self.0.check(methods)
             }
         }
 

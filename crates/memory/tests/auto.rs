@@ -64,7 +64,7 @@ fn the_paths_of_many_short_documents_count() {
 fn a_small_model_retrieves_from_a_long_text() {
     let (scratch, method, why) = chosen(long(), &auto(Profile::Small));
     assert_eq!(method, "rag");
-    assert!(why.ends_with("retrieves and answers in one call"), "{why}");
+    assert!(why.ends_with("retrieves once and answers"), "{why}");
     let limits = " bytes, and scripted (profile small) answers from up to 1024 tokens (at most 8192 bytes) at once; ";
     assert!(why.starts_with("the text has ") && why.contains(limits), "both units are named: {why}");
     assert!(scratch.missing(&Settings::new(&Gam)).calls > 0, "nothing was memorised");

@@ -20,7 +20,7 @@ fn cited(sources: &[Source], question: &str, answer: &str, settings: &Settings) 
     let caller = Scripted::new(CONTEXT_TOKENS).answer("answer", answer);
     let citations = scratch.ask(question, &caller, settings).answer.expect("the script is whole").citations;
     let corpus = scratch.corpus();
-    for Citation { path, page, start, end, quote } in &citations {
+    for Citation { path, page, start, end, quote, .. } in &citations {
         let source = sources.iter().find(|source| source.path == *path).expect("a citation names its source");
         let chars = source.text.chars().skip(*start as usize).take((end - start) as usize);
         assert_eq!(chars.collect::<String>(), *quote);
@@ -105,6 +105,19 @@ fn a_sentence_that_a_page_cuts_in_two_is_quoted_from_its_second_half() {
     let settings = Settings { page_tokens: Some(10), ..rag().with_options(rag::Options { k: 1 }) };
     let citations = cited(&[document("a.txt", &[text])], "Comet star", "Comet, after the star.", &settings);
     assert_eq!(quotes(&citations), [text]);
+}
+
+#[test]
+fn a_citation_has_the_name_that_the_source_gives_to_its_page() {
+    let (question, answer) = ("When did the ship sink?", "The ship sank in May.");
+    let mut source = document("a.pdf", &["The light was lit in March.", "The ship sank in May."]);
+    for (section, name) in source.sections.iter_mut().zip(["page 11", "page 12"]) {
+        section.title = Some(name.to_owned());
+    }
+    let citations = cited(&[source], question, answer, &rag());
+    assert_eq!((citations[0].page, citations[0].label.as_deref()), (2, Some("page 12")));
+    let unnamed = cited(&[document("a.txt", &["The ship sank in May."])], question, answer, &rag());
+    assert_eq!(unnamed[0].label, None);
 }
 
 /// Words of many scripts, and the separators between them.

@@ -112,11 +112,17 @@ impl HttpBody for LoggedBody {
 /// Refuses cross-site requests: a foreign `Origin`, or a foreign `Host` that was resolved to this machine (DNS
 /// rebinding). The host of an allowed origin is not foreign: a proxy passes it on.
 pub(crate) async fn refuse_cross_site(State(app): State<App>, request: Request, next: Next) -> Response {
-    let allowed_origin = allowed_origin(request.headers(), &app.config.allow_origins).cloned();
-    if let Some(source) = cross_site_source(request.headers(), app.config.loopback_only, &app.config.allow_origins) {
-        return ServerError::CrossSite(source).into_response();
+    match cross_site_source(request.headers(), app.config.loopback_only, &app.config.allow_origins) {
+        Some(source) => ServerError::CrossSite(source).into_response(),
+        None => next.run(request).await,
     }
-    let Some(origin) = allowed_origin else { return next.run(request).await };
+}
+
+/// Lets scripts of allowed origins send requests and read the responses (CORS).
+pub(crate) async fn allow_origins(State(app): State<App>, request: Request, next: Next) -> Response {
+    let Some(origin) = allowed_origin(request.headers(), &app.config.allow_origins).cloned() else {
+        return next.run(request).await;
+    };
     let is_preflight =
         request.method() == Method::OPTIONS && request.headers().contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
     let mut response = if is_preflight { preflight(request.headers()) } else { next.run(request).await };

@@ -43,9 +43,10 @@ pub(crate) fn router(app: &App) -> Router {
             async move { ServerError::Method { method: method.to_string(), allowed } }
         })
         .layer(DefaultBodyLimit::max(app.config.max_body_bytes))
+        .layer(middleware::from_fn_with_state(Arc::clone(app), guard::refuse_cross_site))
         .layer(middleware::from_fn(ollama::compatible))
         .layer(middleware::from_fn(anthropic::errors))
-        .layer(middleware::from_fn_with_state(Arc::clone(app), guard::refuse_cross_site))
+        .layer(middleware::from_fn_with_state(Arc::clone(app), guard::allow_origins))
         .layer(middleware::from_fn_with_state(Arc::clone(app), guard::log_and_count))
         .with_state(Arc::clone(app))
 }

@@ -294,6 +294,11 @@ fn errors_have_anthropics_form() {
         let busy = Host::new(Scripted::new(CONTEXT_TOKENS).fail("messages", CallError::Overloaded { queued: 9 }));
         check(&busy.post(PATH, &hello(json!({ "stream": stream }))), 429, "rate_limit_error", "");
     }
+    let foreign = ("origin", "http://evil.example");
+    check(&host.send("POST", PATH, &[foreign], "{}"), 403, "permission_error", "http://evil.example");
+    let models = host.send("GET", "/v1/models", &[foreign, ("anthropic-version", "2023-06-01")], "");
+    check(&models, 403, "permission_error", "http://evil.example");
+    host.send("GET", "/api/tags", &[foreign], "").refused_plainly(403);
 }
 
 #[test]

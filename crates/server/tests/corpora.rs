@@ -156,7 +156,9 @@ fn invalid_questions_are_refused() {
         assert_eq!(refused, format!("`evidence_tokens` is {tokens}; a passage needs 64 or more"));
     }
     check(json!({ "temperature": -1 }), "invalid_value", 400);
-    check(json!({ "output": "poem" }), "invalid_value", 400);
+    check(json!({ "method": "gam", "output": "poem" }), "invalid_value", 400);
+    let refused = check(json!({ "output": "pages" }), "invalid_value", 400);
+    assert_eq!(refused, "`output` has no effect on the method rag; these have it: gam");
     check(json!({ "layout": "upside-down" }), "invalid_value", 400);
     assert!(check(json!({ "profile": "huge" }), "invalid_value", 400).contains("`huge` is not one of small, paper"));
     let empty = Host::new(says(""));

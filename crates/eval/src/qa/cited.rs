@@ -26,11 +26,11 @@ pub struct Cited {
 }
 
 impl Cited {
-    /// Looks up the place of a citation of an answer about a case.
+    /// Looks up the place of a citation of an answer about a case. Its label becomes the section.
     ///
     /// # Errors
-    /// Those of the corpus. A page that is not in it has neither number nor section.
-    pub(super) fn of(citation: Citation, case: &Case, corpus: &Corpus) -> Result<Cited> {
+    /// Those of the corpus. A page that is not in it has no number.
+    pub(super) fn of(mut citation: Citation, case: &Case, corpus: &Corpus) -> Result<Cited> {
         let page = match corpus.passage(PassageId(citation.page)) {
             Ok(page) => Some(page),
             Err(store::Error::UnknownPassage(_)) => None,
@@ -40,7 +40,7 @@ impl Cited {
         Ok(Cited {
             title: source.and_then(|source| source.title.clone()),
             page_number: page.as_ref().map(|page| page.ordinal + 1),
-            section: page.and_then(|page| page.meta.label),
+            section: citation.label.take(),
             citation,
         })
     }
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn a_citation_names_document_page_and_section() {
-        let citation = Citation { path: "c1".into(), page: 71, start: 3, end: 9, quote: "a sea".into() };
+        let citation = Citation { path: "c1".into(), page: 71, label: None, start: 3, end: 9, quote: "a sea".into() };
         let bare = Cited { citation, title: None, page_number: None, section: None };
         assert_eq!(bare.to_string(), "c1, characters 3 to 9");
         let named = |title: &str| Cited {

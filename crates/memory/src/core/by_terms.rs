@@ -61,9 +61,10 @@ pub(crate) fn cite(
 const MIN_TERMS: usize = 4;
 
 fn citation(candidate: Candidate, corpus: &Corpus) -> Result<Citation> {
-    let path = corpus.document(corpus.passage(candidate.page)?.document)?.path;
-    let Span { start_char, end_char, .. } = candidate.span;
-    Ok(Citation { path, page: candidate.page.0, start: start_char, end: end_char, quote: candidate.quote })
+    let page = corpus.passage(candidate.page)?;
+    let path = corpus.document(page.document)?.path;
+    let Span { start_char: start, end_char: end, .. } = candidate.span;
+    Ok(Citation { path, page: page.id.0, label: page.meta.label, start, end, quote: candidate.quote })
 }
 
 fn candidates(pages: &[PassageId], corpus: &Corpus) -> Result<Vec<Candidate>> {

@@ -15,8 +15,11 @@ use crate::grounding::is_function;
 pub struct Citation {
     /// The path of the document.
     pub path: String,
-    /// The id of the page.
+    /// The id of the page in the corpus, which is no page number.
     pub page: i64,
+    /// The name of the page in its source: `page 3` of a PDF, a slide, a sheet, a chapter, a subject; else the document's title.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
     /// Index of the first character in the document.
     pub start: u32,
     /// Index after the last character.

@@ -69,6 +69,11 @@ pub trait Method: Send + Sync {
         Ok(None)
     }
 
+    /// The methods that [`Method::choose`] chooses from.
+    fn may_choose(&self) -> &'static [&'static dyn Method] {
+        &[]
+    }
+
     /// Counts what [`Method::prepare`] would do.
     ///
     /// # Errors
@@ -107,6 +112,12 @@ impl dyn Method {
     /// The documentation of its options.
     pub fn option_specs(&self) -> &'static [OptionSpec] {
         self.own_options().specs
+    }
+
+    /// Whether an option has an effect on it, or on a method that it may choose.
+    pub fn has_option(&self, name: &str) -> bool {
+        self.option_specs().iter().any(|spec| spec.name == name)
+            || self.may_choose().iter().any(|method| method.has_option(name))
     }
 
     /// Its options as they are set, by name.

@@ -41,10 +41,16 @@ struct Unit {
     text: Range<usize>,
     /// Bytes in the original.
     original: Range<usize>,
-    /// The page that it begins on.
-    page: i64,
+    page: Begins,
     /// The day on which a turn, or a page such as a message of a mailbox, was written.
     day: Option<NaiveDate>,
+}
+
+/// The page that a unit begins on.
+#[derive(Debug, Clone, Default)]
+struct Begins {
+    page: i64,
+    label: Option<String>,
 }
 
 /// A document with its units of quotation.
@@ -54,8 +60,7 @@ pub(crate) struct Units {
     name: String,
     pub text: String,
     pub spans: Vec<Span>,
-    /// The page that each begins on.
-    pages: Vec<i64>,
+    pages: Vec<Begins>,
     /// The day of each turn, or else of its page, if it is known.
     days: Vec<Option<NaiveDate>>,
     pub is_conversation: bool,
@@ -157,7 +162,7 @@ impl Quotable {
     /// The citation of the units that a place touches.
     pub fn citation(&self, place: Place) -> Citation {
         let Run { path, original, start_char, .. } = &self.texts[place.text];
-        let page = self.touched(place).next().map_or(0, |unit| unit.page);
+        let Begins { page, label } = self.touched(place).next().map(|unit| unit.page.clone()).unwrap_or_default();
         let (start, end) = self
             .touched(place)
             .map(|unit| &unit.original)
@@ -165,7 +170,7 @@ impl Quotable {
         let quote = original.get(start..end).unwrap_or_default().to_owned();
         let chars = |text: &str| u32::try_from(text.chars().count()).unwrap_or(u32::MAX);
         let first = start_char + chars(&original[..start]);
-        Citation { path: path.clone(), page, start: first, end: first + chars(&quote), quote }
+        Citation { path: path.clone(), page, label, start: first, end: first + chars(&quote), quote }
     }
 }
 
@@ -212,7 +217,7 @@ impl Run {
         let mut units = Vec::new();
         for Part { at, span } in run.iter().copied() {
             let place = span.bytes().start - from..span.bytes().end - from;
-            let (page, day) = (document.pages[at], document.days[at]);
+            let (page, day) = (document.pages[at].clone(), document.days[at]);
             if document.is_conversation {
                 text.push_str(if text.is_empty() { "" } else { "\n\n" });
                 units.push(Unit { text: text.len()..text.len() + place.len(), original: place.clone(), page, day });
@@ -252,7 +257,8 @@ pub(crate) fn units(document: DocId, corpus: &Corpus) -> Result<Units> {
     let (mut pages, mut days) = (Vec::new(), Vec::new());
     for (span, day) in spans.iter().zip(own_days) {
         let page = begins_on(span);
-        pages.push(page.map_or(0, |page| page.id.0));
+        let begins = |page: &Passage| Begins { page: page.id.0, label: page.meta.label.clone() };
+        pages.push(page.map(begins).unwrap_or_default());
         days.push(day.or_else(|| page.and_then(|page| days_of_pages[&page.id])));
     }
     Ok(Units { name: stored.name(), path: stored.path, text, spans, pages, days, is_conversation })

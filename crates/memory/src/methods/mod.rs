@@ -76,6 +76,16 @@ pub fn option_specs() -> Vec<(&'static OptionSpec, Vec<&'static dyn Method>)> {
     specs
 }
 
+/// The first of these options that has no effect on any of these methods, and the methods that have it.
+pub fn without_effect<'n>(
+    mut options: impl Iterator<Item = &'n str>,
+    methods: &[&'static dyn Method],
+) -> Option<(&'n str, String)> {
+    let name = options.find(|name| !methods.iter().any(|method| method.has_option(name)))?;
+    let having = ALL.iter().filter(|method| method.option_specs().iter().any(|spec| spec.name == name));
+    Some((name, list(having.map(|method| method.name()))))
+}
+
 /// Sets options by name, for every method that has them.
 ///
 /// # Errors
@@ -134,6 +144,15 @@ mod tests {
             find("best").unwrap_err(),
             "`best` is not one of auto, gam, memcot, comorag, mindgraph, rag, direct"
         );
+    }
+
+    #[test]
+    fn an_option_of_other_methods_has_no_effect() {
+        let check = |name: &'static str, methods: &[&'static dyn Method]| without_effect([name].into_iter(), methods);
+        assert_eq!(check("memcot_store", &[&rag::Rag]), Some(("memcot_store", "memcot".to_owned())));
+        assert_eq!(check("k", &[&direct::Direct]), Some(("k", "gam, memcot, rag".to_owned())));
+        assert_eq!(check("window", &[DEFAULT]), Some(("window", "memcot".to_owned())), "auto does not choose it");
+        assert_eq!([check("output", &[DEFAULT]), check("k", &[&direct::Direct, &rag::Rag])], [None, None]);
     }
 
     #[test]

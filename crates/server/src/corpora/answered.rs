@@ -79,7 +79,11 @@ pub(crate) enum Verdict {
 pub(crate) struct CitationSchema {
     /// The name of the document.
     path: String,
+    /// The id of the page in the corpus, as `parts` of the document have it; no page number.
     page: i64,
+    /// The name of the page in its source: `page 3` of a PDF, a slide, a sheet, a chapter, a subject; else the document's title,
+    /// if it has one.
+    label: Option<String>,
     /// First character in the document.
     start: u32,
     /// One after its last character.
@@ -123,7 +127,7 @@ mod tests {
     /// Every field is set, so that a new one that is not documented is found.
     fn answer() -> Answer {
         let text = || Some("text".to_owned());
-        let citation = Citation { path: String::new(), page: 1, start: 0, end: 1, quote: String::new() };
+        let citation = Citation { path: String::new(), page: 1, label: text(), start: 0, end: 1, quote: String::new() };
         let statement = Statement {
             text: String::new(),
             start: 0,

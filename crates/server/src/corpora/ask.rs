@@ -39,11 +39,11 @@ pub(crate) struct AskRequest {
     pub stream: Option<bool>,
     pub temperature: Option<f32>,
     pub seed: Option<u64>,
-    /// Maximum pages per search; for `memcot` turns.
+    /// Maximum pages per search; for `memcot` turns. This option and the next two are refused if the method does not have them.
     pub k: Option<usize>,
     /// Maximum rounds of research, search, probing or tool use, depending on the method.
     pub max_iterations: Option<usize>,
-    /// What research passes to the answer: `integration`, `pages` or `extraction`.
+    /// What the research of `gam` passes to the answer: `integration`, `pages` or `extraction`.
     pub output: Option<String>,
     /// Order of the parts of prompts: `shared-first` or `paper`.
     pub layout: Option<String>,
@@ -237,8 +237,12 @@ fn settings(request: &AskRequest) -> Result<Settings> {
     Ok(settings)
 }
 
-/// Sets an option on every method that has it.
+/// Sets an option, which has to have an effect on the method.
 fn set(name: &str, value: Value, settings: &mut Settings) -> Result<()> {
+    if let Some((_, having)) = methods::without_effect([name].into_iter(), &[settings.method]) {
+        let reason = format!("`{name}` has no effect on the method {}; these have it: {having}", settings.method);
+        return Err(ServerError::invalid(reason, name));
+    }
     let changes = serde_json::Map::from_iter([(name.to_owned(), value)]);
     methods::set_options(&changes, settings).map_err(|reason| ServerError::invalid(reason, name))
 }

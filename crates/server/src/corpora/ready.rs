@@ -72,7 +72,7 @@ pub(super) async fn prepare(
             (Ok(Ok(())) | Err(_), own) => own.iter_mut().for_each(Own::leave),
         }
         if ended.is_err() {
-            return Ok(format!("job {} prepares the rest", job.id()));
+            return Ok("the rest is still being prepared".to_owned());
         }
     }
     Ok("documents were added meanwhile".to_owned())

@@ -75,12 +75,17 @@ fn document(more: Value) -> Value {
     result(fields)
 }
 
+/// The description of `page`.
+const PAGE: &str = "Id of the page in the corpus, which is no page number";
+
 fn citation() -> Value {
-    result(json!({
+    let mut cited = result(json!({
         "document": { "type": ["integer", "null"], "description": "Id of the document, for `read_source`" },
-        "path": text("Name of the document"), "page": number("Id of the page"), "start": number("First character"),
+        "path": text("Name of the document"), "page": number(PAGE), "start": number("First character"),
         "end": number("One after the last character"), "quote": text("The text between them"),
-    }))
+    }));
+    cited["properties"]["label"] = text("Name of the page in its source, if it has one, such as `page 3` of a PDF");
+    cited
 }
 
 fn list_documents(corpus: &Value) -> Tool {
@@ -109,7 +114,7 @@ pub(super) fn all() -> Vec<Tool> {
     let method = text("Method; by default auto, which chooses one for the model and the length of the documents");
     let id = number("Id of the document, as `list_documents`, `search` and citations give it");
     let hit = result(json!({
-        "page": number("Id of the page"), "score": { "type": "number" }, "document": number("Id of the document"),
+        "page": number(PAGE), "score": { "type": "number" }, "document": number("Id of the document"),
         "name": text("Name of the document"), "start": number("First character of the page in the document"),
         "end": number("One after its last character"), "text": text("The text of the page"),
     }));

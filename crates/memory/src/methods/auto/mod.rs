@@ -1,5 +1,5 @@
 //! A choice between `direct`, `rag` and `gam`, by the size of the model and the length of the text: the whole text where
-//! the model answers well from that much, else one search and one call for a small model, or research for a large one.
+//! the model answers well from that much, else the nearest pages for a small model, or research for a large one.
 //! The answer has the method that was chosen and why.
 //!
 //! A corpus is prepared only for the chosen method. The choice is made again for each question, so a corpus that grows
@@ -20,7 +20,7 @@ use crate::core::method::{Choice, Method};
 use crate::core::outcome::Answer;
 use crate::core::preparation::{Missing, Progress};
 use crate::core::session::Session;
-use crate::methods::direct::Direct;
+use crate::methods::{direct::Direct, gam::Gam, rag::Rag};
 
 /// The method.
 pub struct Auto;
@@ -38,6 +38,10 @@ impl Method for Auto {
 
     fn choose(&self, corpus: &Corpus, session: &Session<'_>) -> Result<Option<Choice>> {
         choose(corpus, session).map(Some)
+    }
+
+    fn may_choose(&self) -> &'static [&'static dyn Method] {
+        &[&Direct, &Rag, &Gam]
     }
 
     fn missing(&self, corpus: &Corpus, session: &Session<'_>) -> Result<Missing> {
