@@ -51,9 +51,10 @@ const LOCOMO: &str = "You are given a question about a conversation, the right a
                       much longer. Be generous: say yes if the other answer touches on the same thing as the right one, and for dates \
                       if it means the same day or span, in whatever form. Otherwise say no.";
 
-const MINDGRAPH: &str = "You are given a question, the right answer, and another answer. Say yes if the other answer states \
-                         the right one, in whatever words. Where the right answer is a list, all of it must be there and nothing \
-                         else: part of a list is no. Otherwise say no.";
+const MINDGRAPH: &str = "You are given a question, the right answer, and another answer. Be strict but fair: say yes if the \
+                         other answer means in essence the same as the right one, in other words or at greater length too. \
+                         Where the right answer is a list, all its important items must be there: a list without one of them, or \
+                         of largely other items, is no. Otherwise say no.";
 
 impl Judge {
     /// The question whether `answer` is right.

@@ -55,7 +55,10 @@ impl Scorer {
 
     /// Incremented by every change after which the same answer may score differently.
     pub fn version(self) -> u32 {
-        1
+        match self {
+            Scorer::MindgraphCascade | Scorer::MindgraphJudge => 2,
+            _ => 1,
+        }
     }
 
     /// Its judge, if it has one.

@@ -230,6 +230,8 @@ fn judges_are_asked_by_the_rules_of_the_question() {
     assert_eq!(seen.len(), 5);
     let call = Judge::LoCoMo.call(&question("q", ""), "It is in Pell.");
     assert!(call.prompt.messages()[1].content.contains("RIGHT ANSWER:\nin Pell\n\nANSWER:\nIt is in Pell."));
+    let rules = Judge::MindGraph.call(&question("q", ""), "It is in Pell.").prompt.messages()[0].content.clone();
+    assert!(rules.contains("at greater length too") && rules.contains("all its important items"), "{rules}");
     assert!(says_yes("Yes.") && !says_yes("no"));
     assert_eq!(Judge::LoCoMo.prompts_sha256().len(), 64);
 }
