@@ -5,7 +5,8 @@ use crate::core::named::named;
 /// A set of prompts and formats, by the size of the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Profile {
-    /// Below 3B parameters: simpler formats, fewer fields, one worked example, short answers.
+    /// Below 3B parameters: no thoughts, no demonstrations in ComoRAG's prompts (which are copied), no paths of documents and no
+    /// judge of statements; the answer is a span of the documents. Other prompts and fields are those of the papers.
     Small,
     /// The instructions of the papers in full.
     Paper,

@@ -34,7 +34,7 @@
 //! * Pages that the plan names come first, then those of the search tools interleaved by rank; the released code sorts
 //!   BM25 scores together with sums of cosines and puts named pages last.
 //! * The paper does not cover a memo longer than a quarter of the context: the memorizer sees its latest part, the
-//!   researcher plans over each part and the plans are merged, the first items of every part first.
+//!   researcher plans over all parts at once, a call each, and the plans are merged, the first items of every part first.
 //! * Pages are packed by rank within a token budget and the trace lists those left out; the next round reads them after the pages
 //!   that it finds. The paper relies on a context of 128K tokens.
 //! * A plan without a search is requested again, then replaced by a search for the request itself; so is one whose searches find

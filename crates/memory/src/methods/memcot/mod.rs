@@ -40,6 +40,7 @@
 //! * In the small profile the responder chooses the answer from the turns of the memory.
 //! * The responder is called once, as free text; the released one for LoCoMo writes its reasoning first, as JSON. Its
 //!   answer is streamed when it is accepted, not while it is generated.
+//! * The three calls of a step run one after the other, as in the paper: each reads what the one before selected.
 //! * Zoom-in, zoom-out and the judge read the memory in the same form, so the judge reads the memory and the new turns as two
 //!   lists, each in the order of time; in the paper it is one.
 //! * Prompts show turns by rank within a token budget and the trace lists those left out. The memory has at most a quarter
