@@ -138,6 +138,22 @@ fn a_key_file_that_cannot_be_used_has_a_hint() {
 }
 
 #[test]
+fn a_shared_prompt_that_cannot_be_used_has_a_hint() {
+    let home = Home::bare("hints-shared-prompt");
+    home.write("empty", "\n");
+    home.run(&["serve", "--port", "0", "--shared-prompt", "nowhere"]).is_error(&[
+        "error: cannot read nowhere: No such file or directory (os error 2)",
+        "hint: give --shared-prompt a text file in UTF-8",
+    ]);
+    home.run(&["serve", "--port", "0", "--shared-prompt", "empty"])
+        .is_error(&["error: empty is empty", "hint: write a system message into it, or omit --shared-prompt"]);
+    home.run(&["serve", "--port", "0", "--engine", "http://127.0.0.1:1/v1", "--shared-prompt", "empty"]).is_error(&[
+        "error: the KV cache of a remote endpoint cannot keep a prompt",
+        "hint: omit --shared-prompt; a remote endpoint has one cache for all tenants",
+    ]);
+}
+
+#[test]
 fn an_operator_without_a_key_is_named() {
     let home = Home::bare("hints-operator");
     // The server ends before it loads a model.

@@ -12,7 +12,7 @@ use launch::failure::refusal;
 use launch::flags::{EndpointFlags, GlobalFlags, ModelFlags};
 use launch::output::{Log, error_has_colours, print_line};
 use launch::preloaded::PreloadedModels;
-use launch::{Backend, corpus_adapter, home, pdf_child, prefixes_need_local_engine};
+use launch::{Backend, corpus_adapter, home, pdf_child, prefixes_need_local_engine, shared_prompt_needs_local_engine};
 use server::{Config, Keys, KeysError, KeysFile, LoadModels, ModelMemory, Refused, Server};
 use tokio::runtime::{Builder, Runtime};
 
@@ -48,6 +48,10 @@ pub fn run(serve: &Serve, global: &GlobalFlags) -> Result<ExitCode> {
     if serve.engine.engine.is_some() && serve.keep_prefixes {
         return Err(prefixes_need_local_engine());
     }
+    if serve.engine.engine.is_some() && serve.shared_prompt.is_some() {
+        return Err(shared_prompt_needs_local_engine());
+    }
+    let shared_prompt = serve.shared_prompt.as_deref().map(shared_prompt).transpose()?;
     // A port in use is an error before any model is loaded.
     let address = SocketAddr::from((serve.host, serve.port));
     let listener = TcpListener::bind(address).with_context(|| format!("cannot listen on {address}"))?;
@@ -79,7 +83,8 @@ pub fn run(serve: &Serve, global: &GlobalFlags) -> Result<ExitCode> {
         settings: settings(serve, global)?,
         ..config(global)?
     };
-    let server = server(&serve.models, &serve.engine, config, global)?;
+    let models = ModelFlags { shared_prompt, ..serve.models.clone() };
+    let server = server(&models, &serve.engine, config, global)?;
     let runtime = runtime()?;
     let served = runtime.block_on(async {
         let listener = tokio::net::TcpListener::from_std(listener).context("the socket cannot be set up")?;
@@ -89,6 +94,19 @@ pub fn run(serve: &Serve, global: &GlobalFlags) -> Result<ExitCode> {
     // Aborted work may still occupy a thread.
     runtime.shutdown_background();
     served.map(|()| ExitCode::SUCCESS)
+}
+
+/// The system message in a file, without white space at its end, such as an editor's last line break.
+fn shared_prompt(path: &Path) -> Result<String> {
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        refusal(format!("cannot read {}: {error}", path.display()), "give --shared-prompt a text file in UTF-8")
+    })?;
+    let system = text.trim_end();
+    if system.is_empty() {
+        let hint = "write a system message into it, or omit --shared-prompt";
+        return Err(refusal(format!("{} is empty", path.display()), hint));
+    }
+    Ok(system.to_owned())
 }
 
 /// Standard output carries the protocol only.
@@ -253,6 +271,7 @@ fn settings(serve: &Serve, global: &GlobalFlags) -> Result<Vec<(String, String)>
         shown("prepare-wait", serve.prepare_wait.to_string()),
         shown("threads kept", yes(!serve.no_threads)),
         shown("keep-prefixes", yes(serve.keep_prefixes)),
+        shown("shared-prompt", given(serve.shared_prompt.as_ref().map(|path| path.display().to_string()))),
         shown("log-prompts", yes(serve.log_prompts)),
         shown("allow-origin", given(Some(serve.allow_origins.join(" ")).filter(|origins| !origins.is_empty()))),
         shown("vectors", given(global.vectors.clone())),

@@ -252,6 +252,7 @@ impl<'a> Training<'a> {
             yarn: self.options.yarn,
             embedder: DEFAULT_EMBEDDER.to_owned(),
             quantise_embedder: None,
+            shared_prompt: None,
         };
         Backend::start(&models, &EndpointFlags::default(), false, self.global)
     }

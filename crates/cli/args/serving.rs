@@ -61,6 +61,10 @@ pub struct Serve {
     /// sooner, for a few hundred MB of disk space
     #[arg(long)]
     pub keep_prefixes: bool,
+    /// Text file with a system message that clients of all keys send: its keys and values are computed at the start and stay in the
+    /// KV cache for all of them; everything else is cached for each key apart
+    #[arg(long, value_name = "FILE")]
+    pub shared_prompt: Option<PathBuf>,
     /// Folder of benchmark runs, whose reports the page shows
     #[arg(long, value_name = "FOLDER", value_parser = folder)]
     pub bench_runs: Option<PathBuf>,

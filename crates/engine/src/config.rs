@@ -71,6 +71,9 @@ pub enum StartError {
     /// The tokenizer does not support constrained output.
     #[error("the tokenizer of {name} cannot be used for constrained output: {reason}")]
     Grammar { name: String, reason: String },
+    /// The shared prompt cannot be pinned.
+    #[error("{name} cannot share the prompt: {reason}")]
+    SharedPrompt { name: String, reason: String },
     /// A model that is loaded again is not what it was.
     #[error("the {what} of {name} have changed since the engine was started")]
     Changed { name: String, what: &'static str },

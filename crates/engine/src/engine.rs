@@ -50,16 +50,22 @@ impl Engine {
     /// # Errors
     /// A [`StartError`].
     pub fn start(models: Models, config: Config) -> Result<Engine, StartError> {
-        Engine::start_with(models, Adapters::default(), config)
+        Engine::start_with(models, Adapters::default(), config, None)
     }
 
-    /// Starts the engine's thread, with adapters of its language models.
+    /// Starts the engine's thread, with adapters of its language models, and with the system message whose keys and values calls of
+    /// all tenants share: they are computed first and stay in the KV cache.
     ///
     /// # Errors
     /// A [`StartError`].
-    pub fn start_with(models: Models, adapters: Adapters, config: Config) -> Result<Engine, StartError> {
+    pub fn start_with(
+        models: Models,
+        adapters: Adapters,
+        config: Config,
+        shared_prompt: Option<String>,
+    ) -> Result<Engine, StartError> {
         let (sender, mailbox) = mpsc::unbounded_channel();
-        let (frontends, worker) = split_all(models, &adapters, config, mailbox)?;
+        let (frontends, worker) = split_all(models, &adapters, config, shared_prompt, mailbox)?;
         let thread = thread::Builder::new().name("engine".into()).spawn(|| worker.run()).map_err(StartError::Thread)?;
         let (ids, snapshots) = (AtomicU64::new(0), Mutex::default());
         let shared = Shared { frontends, mailbox: sender, ids, config, snapshots, thread: Some(thread) };
@@ -192,6 +198,11 @@ impl Engine {
     /// The capacities and limits that it was started with.
     pub fn config(&self) -> Config {
         self.shared.config
+    }
+
+    /// The system message that language models have pinned.
+    pub(crate) fn shared_prompt(&self) -> Option<&str> {
+        self.shared.frontends.shared_prompt.as_deref()
     }
 
     pub(crate) fn embedder(&self) -> Option<&EmbedderFrontend> {

@@ -41,6 +41,7 @@ mod schema;
 mod score;
 mod scoring;
 mod segments;
+mod shared_prompt;
 mod snapshot;
 mod start;
 mod state;

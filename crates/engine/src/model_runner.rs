@@ -1,6 +1,7 @@
 //! Runs one language model: its KV cache, scheduler and running sequences.
 
 mod forward;
+mod pinned;
 mod results;
 mod saved;
 
@@ -146,9 +147,20 @@ impl ModelRunner {
         let workflow = Some(WorkflowId(submission.workflow.0)).filter(|workflow| workflow.0 > 0);
         let stable_tokens = submission.rendered.segments.stable_tokens();
         let tenant = TenantId(submission.tenant.number());
+        // Pinned pages were computed without an adapter, and prefixes of a workflow, which may be saved, are whole.
+        let pinned = submission.adapter.is_none() && workflow.is_none();
         let generation = Generation::new(submission);
-        let request = Request { id, tenant, namespace, prompt, stable_tokens, workflow, max_output_tokens, priority };
-        match self.scheduler.submit(request) {
+        match self.scheduler.submit(Request {
+            id,
+            tenant,
+            namespace,
+            pinned,
+            prompt,
+            stable_tokens,
+            workflow,
+            max_output_tokens,
+            priority,
+        }) {
             Ok(()) => {
                 self.generations.insert(id, generation);
             }
@@ -168,6 +180,7 @@ impl ModelRunner {
             id,
             tenant: TenantId(job.tenant.number()),
             namespace: job.namespace,
+            pinned: false,
             prompt,
             stable_tokens,
             workflow,

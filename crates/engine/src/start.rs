@@ -20,6 +20,7 @@ use crate::grammars::Grammars;
 use crate::message::Message;
 use crate::model_runner::ModelRunner;
 use crate::rendered::RenderedPrompts;
+use crate::shared_prompt;
 use crate::snapshot::{CheckedSnapshots, Identity};
 use crate::state::PublishedState;
 use crate::step_limits::StepLimits;
@@ -36,6 +37,8 @@ pub(crate) struct Frontends {
     /// Which of its model's adapters an agent is served with.
     pub agent_adapters: HashMap<Agent, usize>,
     pub embedder: Option<EmbedderFrontend>,
+    /// The system message that language models have pinned.
+    pub shared_prompt: Option<String>,
 }
 
 /// Splits models into frontends and the worker that receives messages from `mailbox`.
@@ -46,6 +49,7 @@ pub(crate) fn split_all(
     models: Models,
     adapters: &Adapters,
     config: Config,
+    shared_prompt: Option<String>,
     mailbox: UnboundedReceiver<Message>,
 ) -> Result<(Frontends, Worker), StartError> {
     if models.language.is_empty() && models.embedder.is_none() {
@@ -60,12 +64,12 @@ pub(crate) fn split_all(
     let (mut frontends, mut runners) = (Vec::new(), Vec::new());
     for (index, (name, model)) in models.language.into_iter().enumerate() {
         let own = adapters.loaded.iter().filter(|adapter| adapter.model == index);
-        let (frontend, runner) = split(name, model, own, config)?;
+        let (frontend, runner) = split(name, model, own, config, shared_prompt.as_deref())?;
         frontends.push(frontend);
         runners.push(Some(runner));
     }
     let (embedder, queue) = models.embedder.map(|model| split_embedder(model, config)).unzip();
-    let frontends = Frontends { models: frontends, agents: models.agents, agent_adapters, embedder };
+    let frontends = Frontends { models: frontends, agents: models.agents, agent_adapters, embedder, shared_prompt };
     let format_threads = FormatThreads::start().map_err(StartError::Thread)?;
     Ok((frontends, Worker { models: runners, embedder: queue, format_threads, mailbox }))
 }
@@ -106,12 +110,13 @@ fn load_adapter(
     Ok(AdapterFrontend { name: name.clone(), served_name, digest: adapter.digest() })
 }
 
-/// Splits one language model.
+/// Splits one language model, with the system message that it is to pin.
 pub(crate) fn split<'a>(
     name: String,
     model: LanguageModel,
     adapters: impl Iterator<Item = &'a NamedAdapter>,
     config: Config,
+    shared_prompt: Option<&str>,
 ) -> Result<(ModelFrontend, ModelRunner), StartError> {
     let (spec, on_gpu) = (model.spec().clone(), model.network.on_gpu());
     let LanguageModel { mut network, tokenizer, template, eos, source } = model;
@@ -146,9 +151,8 @@ pub(crate) fn split<'a>(
         adapters.map(|adapter| load_adapter(&name, &mut *network, adapter)).collect::<Result<Vec<_>, _>>()?;
     let served = adapters.iter().map(|adapter| adapter.served_name.clone()).collect();
     let arithmetic = network.arithmetic();
-    let worker =
+    let mut worker =
         ModelRunner::new(name.clone(), network, served, cache, scheduler, vocabulary, limits, Arc::clone(&published));
-    worker.publish(Instant::now());
     let details = ModelDetails {
         family: spec.architecture.clone(),
         parameters,
@@ -162,7 +166,7 @@ pub(crate) fn split<'a>(
     let identity = Identity { source, spec, kv_precision: config.kv_precision, arithmetic, known: OnceLock::new() };
     let admission = Admission::new(config);
     let checked = CheckedSnapshots::default();
-    let front = ModelFrontend {
+    let mut front = ModelFrontend {
         name,
         adapters,
         tokenizer,
@@ -181,6 +185,11 @@ pub(crate) fn split<'a>(
         published,
         admission,
     };
+    if let Some(system) = shared_prompt {
+        shared_prompt::pin(&mut front, &mut worker, system, pages * PAGE_TOKENS, config.step_tokens)
+            .map_err(|reason| StartError::SharedPrompt { name: front.name.clone(), reason })?;
+    }
+    worker.publish(Instant::now());
     Ok((front, worker))
 }
 

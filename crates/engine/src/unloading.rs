@@ -49,7 +49,8 @@ impl Engine {
         adapters: &[NamedAdapter],
     ) -> Result<(), StartError> {
         let known = &self.frontends()[model];
-        let (read, mut runner) = split(known.name.clone(), language, adapters.iter(), self.config())?;
+        let (name, shared_prompt) = (known.name.clone(), self.shared_prompt());
+        let (read, mut runner) = split(name, language, adapters.iter(), self.config(), shared_prompt)?;
         if let Some(what) = known.difference(&read) {
             return Err(StartError::Changed { name: known.name.clone(), what });
         }

@@ -32,6 +32,11 @@ fn times(adapter: &Adapter, factor: f32) -> Adapter {
 
 /// An engine with the adapters `plans` and `facts`; `plans` serves the researcher.
 fn start(name: &str, factor: f32) -> Engine {
+    start_sharing(name, factor, None)
+}
+
+/// The same with a shared prompt.
+fn start_sharing(name: &str, factor: f32, shared_prompt: Option<String>) -> Engine {
     let model = tiny::model(name, |tokenizer| tokenizer);
     let plans = times(&golden(&model), factor);
     let facts = times(&plans, -1.5);
@@ -39,7 +44,7 @@ fn start(name: &str, factor: f32) -> Engine {
     let loaded = vec![named("plans", plans), named("facts", facts)];
     let adapters = Adapters { loaded, agents: [(Agent::Researcher, 0)].into() };
     let models = Models { language: vec![("tiny".into(), model)], agents: HashMap::new(), embedder: None };
-    Engine::start_with(models, adapters, Config::default()).unwrap()
+    Engine::start_with(models, adapters, Config::default(), shared_prompt).unwrap()
 }
 
 fn with(call: Call, adapter: &str) -> Call {
@@ -152,6 +157,16 @@ fn saved_prefixes_come_back_for_the_same_adapter_and_not_for_another_of_its_name
     let back = run(other.bring_prefixes(TenantId::LOCAL, &folder));
     assert_eq!((back.tokens, back.refused.len()), (0, 1), "{back:?}");
     assert_eq!(answer(&other, call(1)).usage.cached_tokens, 0);
+}
+
+#[test]
+fn a_shared_prompt_is_shared_by_calls_without_an_adapter_only() {
+    let engine = start_sharing("adapters-shared-prompt", 1.0, Some(STORY.into()));
+    let prompt = calls::Prompt::new().system(STORY).user(calls::Stability::Volatile, "Who?");
+    let call = Call::new(Agent::Responder, "test", prompt, 4);
+    let cached = |adapter| answer(&engine, with(call.clone(), adapter)).usage.cached_tokens;
+    assert_eq!(cached("plans"), 0);
+    assert!(cached("") >= 64);
 }
 
 #[test]

@@ -34,7 +34,7 @@ fn start_model(model: LanguageModel) -> Engine {
     let adapters = Adapters { loaded, agents: HashMap::new() };
     let models = Models { language: vec![("tiny".into(), model)], agents: HashMap::new(), embedder: None };
     let config = Config { kv_precision: KvPrecision::F32, kv_tokens: 4096, ..Config::default() };
-    Engine::start_with(models, adapters, config).unwrap()
+    Engine::start_with(models, adapters, config, None).unwrap()
 }
 
 #[test]

@@ -16,6 +16,7 @@ mod portable;
 mod prefixes;
 mod random_calls;
 mod scores;
+mod shared_prompt;
 mod smollm2;
 mod snapshots;
 mod stops;

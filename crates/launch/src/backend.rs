@@ -108,6 +108,12 @@ pub fn prefixes_need_local_engine() -> anyhow::Error {
     refusal("the KV cache of a remote endpoint cannot be saved", hint)
 }
 
+/// The error where `--shared-prompt` and `--engine` are given together.
+pub fn shared_prompt_needs_local_engine() -> anyhow::Error {
+    let hint = "omit --shared-prompt; a remote endpoint has one cache for all tenants";
+    refusal("the KV cache of a remote endpoint cannot keep a prompt", hint)
+}
+
 /// The name of a model in results; an endpoint's model has the endpoint's address in it.
 pub fn model_name(typed: &str, endpoint: &EndpointFlags) -> String {
     match (&endpoint.engine, &endpoint.engine_model) {

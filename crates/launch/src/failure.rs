@@ -4,7 +4,7 @@ use std::io::{ErrorKind, IsTerminal, Write};
 use std::process::ExitCode;
 
 use calls::CallError;
-use engine::CapacityError;
+use engine::{CapacityError, StartError};
 use memory::{MemoryError, methods};
 use models::ModelError;
 use models::fetch::FetchError;
@@ -128,6 +128,9 @@ fn hint(error: &(dyn std::error::Error + 'static)) -> Option<String> {
     }
     if let Some(CapacityError::OutOfMemory { .. }) = error.downcast_ref::<CapacityError>() {
         return Some("choose a smaller model or variant (memlocal models list), or set a smaller --kv-tokens".into());
+    }
+    if let Some(StartError::SharedPrompt { .. }) = error.downcast_ref::<StartError>() {
+        return Some("give --shared-prompt the system message that clients send, or omit it".into());
     }
     if let Some(error) = error.downcast_ref::<std::io::Error>() {
         return of_io(error);

@@ -286,6 +286,9 @@ pub struct ModelFlags {
     /// [default: q8_0 for bge-m3, stored for other names and for bge-m3:f32]
     #[arg(long, value_name = "FORMAT")]
     pub quantise_embedder: Option<EmbedderFormat>,
+    /// The system message that a server shares among tenants.
+    #[arg(skip)]
+    pub shared_prompt: Option<String>,
 }
 
 /// What the dense weights of an embedding model become.

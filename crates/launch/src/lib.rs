@@ -36,7 +36,7 @@ mod local_embedder;
 mod paths;
 mod process;
 
-pub use backend::{Backend, check_allowed, model_name, prefixes_need_local_engine};
+pub use backend::{Backend, check_allowed, model_name, prefixes_need_local_engine, shared_prompt_needs_local_engine};
 pub use device::{check_kv, gpu_names};
 pub use local_embedder::LocalEmbedder;
 pub use paths::{absolute, check_folder_of, shown};

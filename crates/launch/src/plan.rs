@@ -238,7 +238,7 @@ mod tests {
                 .kv_tokens_that_fit()
         };
         assert!(on("qwen2.5-7b-instruct", "q4_k_m", 12).is_some());
-        assert!(on("qwen2.5-7b-instruct", "q4_k_m", 8) > Some(32_768), "with the token table in 16 bits");
+        assert!(on("qwen2.5-7b-instruct", "q4_k_m", 8) > Some(16_384), "with the token table in 16 bits");
         assert!(on("qwen2.5-32b-instruct", "q4_k_m", 24) > Some(8192));
         assert!(
             on("qwen2.5-14b-instruct", "q4_k_m", 16).is_some() && on("qwen2.5-14b-instruct", "q4_k_m", 8).is_none()

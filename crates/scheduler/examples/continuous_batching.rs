@@ -15,6 +15,7 @@ fn main() {
             id,
             tenant: TenantId::default(),
             namespace,
+            pinned: false,
             prompt,
             stable_tokens,
             workflow: None,

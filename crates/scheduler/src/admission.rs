@@ -72,7 +72,8 @@ impl Scheduler {
             self.give_back(request.id, &slots);
             return Err(obstacle);
         }
-        let mut ready_tokens = 0;
+        let pinned_tokens = slots.iter().filter(|slot| matches!(slot, Slot::Pinned(_))).count() * PAGE_TOKENS;
+        let mut ready_tokens = pinned_tokens;
         let tail = &prompt[known * PAGE_TOKENS..prompt.len() - 1];
         let nearest = parent_after(namespace, &slots).and_then(|parent| self.tree.nearest_child(parent, tail));
         let copied = nearest.map(|(node, common)| (self.tree.page(node), common));
@@ -93,8 +94,8 @@ impl Scheduler {
             });
         }
         // A copied page counts only if all before it is ready; if not, it is computed like the others.
-        if ready_tokens > 0 && !slots[..known].iter().all(|slot| self.is_ready(slot)) {
-            ready_tokens = 0;
+        if !slots[..known].iter().all(|slot| self.is_ready(slot)) {
+            ready_tokens = pinned_tokens;
         }
         self.want(request, &slots, known);
         let sequence = Sequence {
@@ -136,11 +137,14 @@ impl Scheduler {
         Err(Obstacle::OtherWorkflows)
     }
 
-    /// The nodes of a request's namespace that hold the full pages of its prompt, without its last token, held. While it waits,
-    /// this is repeated in each step, but no page is hashed again.
+    /// The pinned pages that a request's prompt begins with, and the nodes of its namespace that hold the full pages behind them,
+    /// without its last token, held. While it waits, this is repeated in each step, but no page is hashed again.
     fn hold_known_prefix(&mut self, Waiting { request, hashes }: &mut Waiting) -> Vec<Slot> {
-        let mut slots = Vec::new();
-        for (index, tokens) in request.prompt[..request.prompt.len() - 1].chunks_exact(PAGE_TOKENS).enumerate() {
+        let prompt = &request.prompt[..request.prompt.len() - 1];
+        let pinned = self.pinned.iter().filter(|_| request.pinned).zip(prompt.chunks_exact(PAGE_TOKENS));
+        let known = pinned.take_while(|((known, _), tokens)| known == *tokens);
+        let mut slots: Vec<Slot> = known.map(|((_, page), _)| Slot::Pinned(*page)).collect();
+        for (index, tokens) in prompt[slots.len() * PAGE_TOKENS..].chunks_exact(PAGE_TOKENS).enumerate() {
             let Some(parent) = parent_after(request.namespace, &slots) else { break };
             if index == hashes.len() {
                 hashes.push(self.tree.hash(parent, tokens));
@@ -183,6 +187,10 @@ impl Scheduler {
     }
 
     fn is_ready(&self, slot: &Slot) -> bool {
-        matches!(slot, Slot::Shared(node) if self.tree.fill(*node) == Fill::Ready)
+        match slot {
+            Slot::Shared(node) => self.tree.is_ready(*node),
+            Slot::Pinned(_) => true,
+            Slot::Private(_) => false,
+        }
     }
 }

@@ -11,7 +11,8 @@
 //! # Invariants
 //! * `free + in the tree + private == total`, after every operation ([`Scheduler::check_integrity`]).
 //! * A page is written by one sequence only, and is read by others once it is ready or in the very step that fills it.
-//! * A page is never matched, copied, saved or restored across namespaces.
+//! * A page is never matched, copied, saved or restored across namespaces, except those that are [pinned](Scheduler::pin): they are
+//!   filled before the first request, stay for good, and are no part of the pool. What follows them belongs to a namespace again.
 //! * What an abandoned step computed is never read.
 //! * An admitted sequence never runs out of pages: admission counts what it may still need.
 //! * Pages are taken where the next use is farthest: answers and the ends of prompts, then beginnings that no open workflow
@@ -30,6 +31,7 @@
 //!     id,
 //!     tenant: TenantId::default(),
 //!     namespace,
+//!     pinned: false,
 //!     prompt,
 //!     stable_tokens: 0,
 //!     workflow: None,

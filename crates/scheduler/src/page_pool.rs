@@ -23,6 +23,13 @@ impl PagePool {
         self.free.pop()
     }
 
+    /// Takes a page out of the pool for good.
+    pub fn withdraw(&mut self) -> Option<PageId> {
+        let page = self.free.pop()?;
+        self.total -= 1;
+        Some(page)
+    }
+
     /// Gives a page back.
     pub fn release(&mut self, page: PageId) {
         debug_assert!(!self.free.contains(&page), "{page:?} released twice");

@@ -2,7 +2,7 @@
 //!
 //! A node is one full page. Its key is a hash chained from its parent's, 128 bits wide, and the tokens themselves are
 //! compared as well, so that a hash collision never gives one text the keys and values of another. The chain begins with the
-//! namespace, and each namespace has roots of its own.
+//! namespace, and each namespace has roots of its own. Pinned pages, which all namespaces share, are not in the tree.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -14,11 +14,19 @@ use crate::request::{Namespace, SequenceId, WorkflowId};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct NodeId(usize);
 
+/// Where the pages of a namespace begin: at the start of a sequence, or behind pinned pages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Root {
+    pub namespace: Namespace,
+    /// The number of pinned pages before it.
+    pub pinned: usize,
+}
+
 /// What a page continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Parent {
-    /// Nothing: it is the first of its prefix.
-    Root(Namespace),
+    /// Nothing in the tree: it is the first of its prefix.
+    Root(Root),
     Node(NodeId),
 }
 
@@ -82,8 +90,8 @@ impl Node {
 pub struct PrefixTree {
     nodes: Vec<Option<Node>>,
     vacant: Vec<usize>,
-    /// First pages of prefixes; a namespace without any has no entry.
-    roots: HashMap<Namespace, Children>,
+    /// First pages of prefixes; a root without any has no entry.
+    roots: HashMap<Root, Children>,
     /// Leaves without holders; whose next use is farthest first, then the longest unused.
     evictable: BTreeSet<(NextUse, u64, NodeId)>,
     /// Nodes without holders.
@@ -162,8 +170,8 @@ impl PrefixTree {
             Parent::Node(parent) => self.change(parent, |above| {
                 above.children.insert(hash, NodeId(index));
             }),
-            Parent::Root(namespace) => {
-                self.roots.entry(namespace).or_default().insert(hash, NodeId(index));
+            Parent::Root(root) => {
+                self.roots.entry(root).or_default().insert(hash, NodeId(index));
             }
         }
         NodeId(index)
@@ -221,12 +229,12 @@ impl PrefixTree {
         (next_use < NextUse::Soon).then(|| self.remove(id))
     }
 
-    /// The ready nodes of a namespace that the prompts of a workflow begin with, parents before their children. As long as they
-    /// stay in the tree their order stays the same.
+    /// The ready nodes of a namespace that the prompts of a workflow begin with, without those behind pinned pages; parents before
+    /// their children. As long as they stay in the tree their order stays the same.
     pub(crate) fn wanted_by(&self, namespace: Namespace, workflow: WorkflowId) -> Vec<NodeId> {
         let mut found = Vec::new();
         let mut next: Vec<NodeId> =
-            self.roots.get(&namespace).into_iter().flat_map(Children::values).copied().collect();
+            self.roots.get(&Root { namespace, pinned: 0 }).into_iter().flat_map(Children::values).copied().collect();
         while let Some(id) = next.pop() {
             let node = self.node(id);
             if node.wanted_by.contains(&workflow) && node.fill == Fill::Ready {
@@ -263,7 +271,7 @@ impl PrefixTree {
         debug_assert!(node.children.is_empty() && node.holders == 0);
         self.vacant.push(id.0);
         match node.parent {
-            Parent::Root(namespace) => self.remove_root(namespace, node.hash),
+            Parent::Root(root) => self.remove_root(root, node.hash),
             Parent::Node(parent) => self.change(parent, |above| {
                 above.children.remove(&node.hash);
             }),
@@ -304,16 +312,16 @@ impl PrefixTree {
 
     fn children(&self, parent: Parent) -> Option<&Children> {
         match parent {
-            Parent::Root(namespace) => self.roots.get(&namespace),
+            Parent::Root(root) => self.roots.get(&root),
             Parent::Node(id) => Some(&self.node(id).children),
         }
     }
 
-    fn remove_root(&mut self, namespace: Namespace, hash: PrefixHash) {
-        let roots = self.roots.get_mut(&namespace).expect("a node without a parent is a root of its namespace");
-        roots.remove(&hash);
-        if roots.is_empty() {
-            self.roots.remove(&namespace);
+    fn remove_root(&mut self, root: Root, hash: PrefixHash) {
+        let first = self.roots.get_mut(&root).expect("a node without a parent is the first of its root");
+        first.remove(&hash);
+        if first.is_empty() {
+            self.roots.remove(&root);
         }
     }
 
@@ -321,7 +329,7 @@ impl PrefixTree {
     pub(crate) fn hash(&self, parent: Parent, tokens: &[u32]) -> PrefixHash {
         let mut hasher = blake3::Hasher::new();
         match parent {
-            Parent::Root(namespace) => hasher.update(&namespace.0.to_le_bytes()),
+            Parent::Root(root) => hasher.update(&root.namespace.0.to_le_bytes()),
             Parent::Node(parent) => hasher.update(&self.node(parent).hash),
         };
         for token in tokens {
@@ -359,9 +367,9 @@ impl PrefixTree {
                 return Err(format!("{id:?}: {held} holders, leaf {leaf}, but wrong in the eviction order"));
             }
             match node.parent {
-                Parent::Root(namespace) => {
-                    if self.roots.get(&namespace).and_then(|roots| roots.get(&node.hash)) != Some(&id) {
-                        return Err(format!("{id:?} is no root of {namespace:?}"));
+                Parent::Root(root) => {
+                    if self.roots.get(&root).and_then(|first| first.get(&node.hash)) != Some(&id) {
+                        return Err(format!("{id:?} is not the first of {root:?}"));
                     }
                 }
                 Parent::Node(parent) => {

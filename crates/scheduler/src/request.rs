@@ -10,7 +10,8 @@ pub struct SequenceId(pub u64);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct WorkflowId(pub u64);
 
-/// A part of the prefix cache that is separate by content: a request shares pages only with requests of its own namespace.
+/// A part of the prefix cache that is separate by content: a request shares pages only with requests of its own namespace,
+/// except those that are [pinned](crate::Scheduler::pin).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, PartialOrd, Ord)]
 pub struct Namespace(pub u64);
 
@@ -25,6 +26,8 @@ pub struct Request {
     pub tenant: TenantId,
     /// Where prefixes are matched and published.
     pub namespace: Namespace,
+    /// Whether the prompt may begin with the pages that are pinned for all namespaces.
+    pub pinned: bool,
     /// The prompt; at least one token.
     pub prompt: Vec<u32>,
     /// The number of the prompt's first tokens with which other prompts begin too.

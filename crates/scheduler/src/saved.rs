@@ -1,7 +1,7 @@
 //! Taking cached prefixes out of the books and putting them back in after a restart.
 
 use crate::page_pool::PageId;
-use crate::prefix_tree::{Fill, NodeId, Parent};
+use crate::prefix_tree::{Fill, NodeId, Parent, Root};
 use crate::request::{Namespace, WorkflowId};
 use crate::scheduler::Scheduler;
 
@@ -16,7 +16,7 @@ pub struct SavedPage {
 
 impl Scheduler {
     /// Every page of a namespace that the prompts of a workflow under way begin with, and its page id; none if none of
-    /// them had to be computed. Pages stay valid until the next step.
+    /// them had to be computed, and none behind pinned pages. Pages stay valid until the next step.
     pub fn new_prefixes(&self, namespace: Namespace, workflow: WorkflowId) -> Vec<(SavedPage, PageId)> {
         if !self.workflows.get(&workflow).is_some_and(|under_way| under_way.computes) {
             return Vec::new();
@@ -50,7 +50,7 @@ impl Scheduler {
         let mut outcome = Ok(());
         for (index, page) in saved.iter().enumerate() {
             let parent = match page.parent {
-                None => Some(Parent::Root(namespace)),
+                None => Some(Parent::Root(Root { namespace, pinned: 0 })),
                 Some(parent) => nodes.get(parent).copied().flatten().map(Parent::Node),
             };
             // A page is useless without the one before it.

@@ -98,6 +98,8 @@ pub struct Scheduler {
     pub(crate) config: Config,
     pub(crate) pool: PagePool,
     pub(crate) tree: PrefixTree,
+    /// Pages out of the pool that prompts of all namespaces may begin with, and their tokens.
+    pub(crate) pinned: Vec<(Vec<u32>, PageId)>,
     pub(crate) waiting: WaitingQueue,
     pub(crate) running: BTreeMap<SequenceId, Sequence>,
     /// Computed prompt tokens and output tokens of each tenant.
@@ -124,6 +126,7 @@ impl Scheduler {
         Scheduler {
             pool: PagePool::new(config.pages),
             tree: PrefixTree::default(),
+            pinned: Vec::new(),
             waiting: WaitingQueue::default(),
             running: BTreeMap::new(),
             counters: TokenCounters::default(),
@@ -133,6 +136,17 @@ impl Scheduler {
             empty_steps: 0,
             config,
         }
+    }
+
+    /// Takes pages out of the pool for good, for whole pages of tokens that prompts of all namespaces may begin with; returns
+    /// them. They are to be filled before the first request.
+    ///
+    /// # Panics
+    /// If there are too few.
+    pub fn pin(&mut self, tokens: &[u32]) -> Vec<PageId> {
+        let page = |tokens: &[u32]| (tokens.to_vec(), self.pool.withdraw().expect("the caller has counted the pages"));
+        self.pinned = tokens.chunks_exact(PAGE_TOKENS).map(page).collect();
+        self.pinned.iter().map(|(_, page)| *page).collect()
     }
 
     /// Takes a request. How many wait is for the caller to bound.
@@ -333,7 +347,7 @@ impl Scheduler {
         }
         let page = |slot: &Slot| match slot {
             Slot::Shared(node) => self.tree.page(*node),
-            Slot::Private(page) => *page,
+            Slot::Pinned(page) | Slot::Private(page) => *page,
         };
         self.running[&id].slots[..count].iter().map(page).collect()
     }
@@ -352,6 +366,7 @@ impl Scheduler {
         for slot in slots.iter().rev() {
             let page = match slot {
                 Slot::Shared(node) => self.tree.let_go(*node, Some(id)),
+                Slot::Pinned(_) => None,
                 Slot::Private(page) => Some(*page),
             };
             if let Some(page) = page {
@@ -376,6 +391,7 @@ impl Scheduler {
         for slot in self.running.values().flat_map(|sequence| &sequence.slots) {
             match slot {
                 Slot::Shared(node) => *holders.entry(*node).or_default() += 1,
+                Slot::Pinned(_) => {}
                 Slot::Private(_) => private += 1,
             }
         }
@@ -413,6 +429,7 @@ pub(crate) fn next_token(id: SequenceId, sequence: &Sequence, tree: &PrefixTree)
 fn settle(sequence: &mut Sequence, tree: &mut PrefixTree, index: usize) {
     let page = match sequence.slots[index] {
         Slot::Shared(node) => return tree.set_fill(node, Fill::Ready),
+        Slot::Pinned(_) => return,
         Slot::Private(page) => page,
     };
     let tokens = &sequence.tokens[index * PAGE_TOKENS..(index + 1) * PAGE_TOKENS];

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use crate::page_pool::PageId;
-use crate::prefix_tree::{NodeId, Parent};
+use crate::prefix_tree::{NodeId, Parent, Root};
 use crate::request::{Namespace, QueueKey, TenantId, WorkflowId};
 
 /// Where one page of a sequence is held.
@@ -11,6 +11,8 @@ use crate::request::{Namespace, QueueKey, TenantId, WorkflowId};
 pub(crate) enum Slot {
     /// In the tree; others may read it.
     Shared(NodeId),
+    /// Pinned, at the start of the sequence; sequences of all namespaces may read it.
+    Pinned(PageId),
     /// This sequence's own.
     Private(PageId),
 }
@@ -18,7 +20,7 @@ pub(crate) enum Slot {
 /// What a page after these would continue; `None` after a private page, which nothing in the tree can continue.
 pub(crate) fn parent_after(namespace: Namespace, slots: &[Slot]) -> Option<Parent> {
     match slots.last() {
-        None => Some(Parent::Root(namespace)),
+        None | Some(Slot::Pinned(_)) => Some(Parent::Root(Root { namespace, pinned: slots.len() })),
         Some(Slot::Shared(node)) => Some(Parent::Node(*node)),
         Some(Slot::Private(_)) => None,
     }

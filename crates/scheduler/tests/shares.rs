@@ -73,6 +73,7 @@ impl Machine {
                 id,
                 tenant: TenantId(load.tenant),
                 namespace: Namespace(load.tenant),
+                pinned: false,
                 prompt,
                 stable_tokens: 0,
                 workflow: None,

@@ -16,6 +16,7 @@ fn request(id: u64, tenant: u64, prompt: Vec<u32>, priority: u8) -> Request {
         id: SequenceId(id),
         tenant: TenantId(tenant),
         namespace: Namespace(tenant),
+        pinned: false,
         prompt,
         stable_tokens: 0,
         workflow: None,

@@ -1,6 +1,7 @@
 //! The scheduler through its public API.
 
 mod eviction;
+mod pinned;
 mod random;
 mod rows;
 mod shares;

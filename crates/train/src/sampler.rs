@@ -55,7 +55,7 @@ impl Sampler for EngineSampler {
         let adapters = Adapters { loaded, agents: HashMap::from([(Agent::Responder, 0)]) };
         let models = Models { language: vec![("base".into(), model)], agents: HashMap::new(), embedder: None };
         let config = Config { max_waiting: tasks.len() * count, ..Config::default() };
-        let engine = Engine::start_with(models, adapters, config).map_err(|error| failed(&error))?;
+        let engine = Engine::start_with(models, adapters, config, None).map_err(|error| failed(&error))?;
         let mut random = Random::new(seed);
         let mut calls = Vec::with_capacity(tasks.len() * count);
         for task in tasks {

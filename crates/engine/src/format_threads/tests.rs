@@ -33,7 +33,7 @@ fn model_with(config: Config) -> (ModelFrontend, ModelRunner) {
     }
     std::fs::write(folder.path().join("chat_template.jinja"), "{{ messages[0].content }}").unwrap();
     let model = LanguageModel::load(folder.path(), &candle_core::Device::Cpu).unwrap();
-    split("tiny".into(), model, std::iter::empty(), config).unwrap()
+    split("tiny".into(), model, std::iter::empty(), config, None).unwrap()
 }
 
 /// Calls in a random schema, some of them without room for more than the shortest replies, and one without a format.
