@@ -236,9 +236,10 @@ impl Shelf for LocalModels {
         fetched.map_err(|error| (error.to_string(), error.hint()))
     }
 
-    fn load(&self, name: &str) -> Result<Arc<dyn Caller>, Refused> {
+    fn load(&self, name: &str, memory_bytes: u64) -> Result<Arc<dyn Caller>, Refused> {
         let typed = self.typed(name).ok_or_else(|| (format!("there is no model {name}"), None))?;
-        let loaded = OneModel::find(&typed, self.quantise, &self.global).and_then(|model| model.load(name));
+        let found = OneModel::find(&typed, self.quantise, &self.global);
+        let loaded = found.and_then(|model| model.load(name, memory_bytes));
         loaded.map(|engine| Arc::new(engine) as Arc<dyn Caller>).map_err(|error| refused(&error))
     }
 

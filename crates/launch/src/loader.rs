@@ -38,7 +38,8 @@ pub fn start(flags: &ModelFlags, with_embedder: bool, global: &GlobalFlags) -> R
         anyhow::Ok((name(&flags.embedder), bytes))
     });
     let embedder_bytes = embedder_bytes.transpose()?;
-    let plan = Loading::of(&footprints, embedder_bytes.as_ref(), global).with_fitting_kv(&computing, global);
+    let plan = Loading::of(&footprints, embedder_bytes.as_ref(), global);
+    let plan = plan.with_fitting_kv(memory_budget::free_bytes(), &computing, global);
     let placements = plan.placements(&computing)?;
     let mut language = Vec::new();
     for (index, (typed, path)) in names.iter().zip(&paths).enumerate() {
@@ -52,7 +53,7 @@ pub fn start(flags: &ModelFlags, with_embedder: bool, global: &GlobalFlags) -> R
     let config = Config { max_draft_tokens, kv_precision: plan.kv, ..config };
     let adapters = adapters::load(flags, &assigned, &language, global)?;
     let models = Models { language, agents: assigned.agents, embedder };
-    Ok(Engine::start_with(models, adapters, config)?)
+    Ok(Engine::start_with(models, adapters, config, flags.shared_prompt.clone())?)
 }
 
 /// Fetches and loads the embedding model and starts an engine for it alone.

@@ -58,13 +58,13 @@ impl<'a> Loading<'a> {
         Loading { models, embedder, requested, default_tokens, kv, gpu_numbers }
     }
 
-    /// The same where the flags leave the format of keys and values open: on the CPU 8 bits, if everything fits into its memory
-    /// only so.
+    /// The same where the flags leave the format of keys and values open: on the CPU 8 bits, if everything fits into `memory`
+    /// only so, where that is known.
     #[must_use]
-    pub(crate) fn with_fitting_kv(self, computing: &Computing, global: &GlobalFlags) -> Self {
+    pub(crate) fn with_fitting_kv(self, memory: Option<u64>, computing: &Computing, global: &GlobalFlags) -> Self {
         let Loading { models, embedder, requested, default_tokens, kv, .. } = self;
         let is_open = global.kv_is_auto() && computing.device.is_cpu();
-        let Some(memory) = free_bytes().filter(|_| is_open) else { return self };
+        let Some(memory) = memory.filter(|_| is_open) else { return self };
         let kv_tokens = requested.unwrap_or(default_tokens);
         let plan = Plan { models, embedder, kv_tokens, kv, place: Place::Shared, memory };
         let fitting = plan.with_fitting_kv();
@@ -239,19 +239,21 @@ mod tests {
 
     #[test]
     fn the_cpu_keeps_keys_and_values_in_8_bits_where_they_fit_only_so_unless_a_format_is_named() {
-        // A test of the choice: nothing is allocated, and 8 bits need room for the weights beside them.
-        let Some(free) = free_bytes().filter(|free| *free > 4 * GIB) else { return };
         let manifest = built_in().iter().find(|manifest| manifest.name == "qwen2.5-0.5b-instruct").unwrap();
         let footprint = Footprint::of_manifest(manifest.choose("q4_k_m").unwrap()).unwrap();
-        let requested = usize::try_from(free / footprint.kv_bytes_per_token * 14 / 10).ok();
+        let requested = usize::try_from(6 * GIB / footprint.kv_bytes_per_token).ok();
         let models = [("qwen".to_owned(), footprint)];
-        let kept = |args: &[&str]| {
-            let global = Flags::parse_from([&["memlocal", "--cpu"], args].concat()).global;
-            let computing = Computing::of(&global).unwrap();
-            Loading { requested, ..Loading::of(&models, None, &global) }.with_fitting_kv(&computing, &global).kv
+        let kept = |memory: Option<u64>, kv: &[&str]| {
+            let global = Flags::parse_from([&["memlocal", "--cpu"], kv].concat()).global;
+            let (computing, loading) = (Computing::of(&global).unwrap(), Loading::of(&models, None, &global));
+            let kept = Loading { requested, ..loading }.with_fitting_kv(memory, &computing, &global).kv;
+            (kept, kept == global.kv())
         };
-        assert_eq!(kept(&[]), KvPrecision::Q8_0);
-        assert_eq!(kept(&["--kv", "f16"]), KvPrecision::F16);
+        assert_eq!(kept(Some(6 * GIB), &[]).0, KvPrecision::Q8_0);
+        assert_eq!(kept(Some(6 * GIB), &["--kv", "f16"]).0, KvPrecision::F16);
+        for memory in [Some(2 * GIB), Some(8 * GIB), None] {
+            assert!(kept(memory, &[]).1, "{memory:?}: no format fits, any, or it is not known");
+        }
     }
 
     #[test]

@@ -62,16 +62,19 @@ impl<'a> OneModel<'a> {
         bytes
     }
 
-    /// Loads it into an engine of its own, where it is called `name`. Dropping the engine gives all memory back.
+    /// Loads it into an engine of its own, where it is called `name`; on the CPU it is made smaller ([`ModelBytes::least`]) if
+    /// it does not fit into `memory_bytes` whole. Dropping the engine gives all memory back.
     ///
     /// # Errors
     /// If it does not fit into the memory that is free now, or cannot be loaded.
-    pub fn load(&self, name: &str) -> Result<Engine> {
+    pub fn load(&self, name: &str, memory_bytes: u64) -> Result<Engine> {
         let loading = || format!("cannot load {}", self.typed);
         let computing = Computing::of(self.global)?;
         let footprint = Footprint::of(&self.path, self.options).with_context(loading)?;
         let models = [(name.to_owned(), footprint.computed_by(computed_by(self.global)))];
-        let plan = Loading::of(&models, None, self.global).with_fitting_kv(&computing, self.global);
+        // Bytes on a GPU say nothing of the CPU that computes where `--gpu auto` finds none.
+        let memory = if self.global.gpu() == Gpu::None { Some(memory_bytes) } else { memory_budget::free_bytes() };
+        let plan = Loading::of(&models, None, self.global).with_fitting_kv(memory, &computing, self.global);
         let placements = plan.placements(&computing)?;
         let placement = placements.as_ref().map(|placements| &placements[0]);
         let model = computing.load(&self.path, self.options, placement).with_context(loading)?;

@@ -33,11 +33,12 @@ pub trait Shelf: fmt::Debug + Send + Sync {
     /// Why it cannot be fetched.
     fn pull(&self, name: &str, report: &mut dyn FnMut(PullProgress)) -> Result<(), Refused>;
 
-    /// Loads a language model of the list that is here. Dropping the caller gives its memory back.
+    /// Loads a language model of the list that is here into `memory_bytes`, which leave room for what the loaded models have
+    /// not used yet. Dropping the caller gives its memory back.
     ///
     /// # Errors
     /// Why it cannot be loaded; nothing of it is left in memory then.
-    fn load(&self, name: &str) -> Result<Arc<dyn Caller>, Refused>;
+    fn load(&self, name: &str, memory_bytes: u64) -> Result<Arc<dyn Caller>, Refused>;
 
     /// Gives the memory that dropped models have left back to the system.
     fn release(&self) {}

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 use std::time::Duration;
@@ -32,6 +32,8 @@ struct Machine {
     /// Numbers of loads and of models that are in memory.
     loads: AtomicUsize,
     resident: Arc<AtomicUsize>,
+    /// The bytes that the last load may take.
+    memory_bytes: AtomicU64,
     /// Held to keep loads from ending.
     gate: Mutex<()>,
     presets: Mutex<BTreeMap<String, Preset>>,
@@ -82,6 +84,7 @@ impl Machine {
             lists: AtomicUsize::new(0),
             loads: AtomicUsize::new(0),
             resident: Arc::default(),
+            memory_bytes: AtomicU64::new(0),
             gate: Mutex::default(),
             aliases: Mutex::default(),
             presets: Mutex::default(),
@@ -164,8 +167,9 @@ impl Shelf for Machine {
         Ok(())
     }
 
-    fn load(&self, name: &str) -> Result<Arc<dyn Caller>, Refused> {
+    fn load(&self, name: &str, memory_bytes: u64) -> Result<Arc<dyn Caller>, Refused> {
         self.begun.fetch_add(1, Ordering::SeqCst);
+        self.memory_bytes.store(memory_bytes, Ordering::SeqCst);
         drop(self.gate.lock());
         if name == "broken" {
             return Err(("a tensor is missing".to_owned(), Some("fetch it again".to_owned())));
@@ -310,6 +314,7 @@ fn a_model_that_is_divided_gets_what_idle_ones_leave() {
         eventually("the idle one has left", || machine.resident() == 1);
         drop(gate);
         assert_eq!(said(&asked.join().expect("it is answered")), "divided");
+        assert_eq!(machine.memory_bytes.load(Ordering::SeqCst), 6 * GIB, "it may take no more");
     });
     let models = host.get("/api/ps").json()["models"].take();
     let divided = models.as_array().expect("models").iter().find(|model| model["name"] == "divided:latest").cloned();

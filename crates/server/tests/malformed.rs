@@ -259,7 +259,10 @@ fn a_proxy_passes_on_the_host_of_an_allowed_origin() {
         host.send("GET", "/v1/models", &[("host", name), ("origin", origin), ("x-forwarded-proto", "https")], "")
     };
     assert_eq!(passed("chat.example", "https://chat.example").status, 200);
-    passed("other.example", "https://chat.example").refused(403, "foreign_origin");
+    let refused = passed("other.example", "https://chat.example");
+    refused.refused(403, "foreign_origin");
+    let readable = refused.header("access-control-allow-origin");
+    assert_eq!(readable, Some("https://chat.example"), "scripts may read the error");
     passed("chat.example", "https://other.example").refused(403, "foreign_origin");
 }
 

@@ -45,7 +45,7 @@ impl Shelf for Three {
         self.list().into_iter().map(|model| model.name).find(|known| known == name)
     }
 
-    fn load(&self, _: &str) -> Result<Arc<dyn Caller>, Refused> {
+    fn load(&self, _: &str, _: u64) -> Result<Arc<dyn Caller>, Refused> {
         Ok(Arc::new(says("I was loaded.")))
     }
 

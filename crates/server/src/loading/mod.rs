@@ -220,7 +220,7 @@ impl Residents {
             let name = model.name.clone();
             let load = move || {
                 let failed = |(message, hint)| ServerError::Load { model: name.clone(), message, hint };
-                shelf.load(&name).map_err(failed)
+                shelf.load(&name, memory_bytes).map_err(failed)
             };
             let caller = run_blocking(load).await?;
             tracing::info!(model = model.name, seconds = started.elapsed().as_secs_f64(), "loaded a model");
