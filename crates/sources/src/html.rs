@@ -339,7 +339,7 @@ fn shown_children(node: &Handle) -> Vec<Handle> {
     shown.children.borrow().clone()
 }
 
-/// The option that a `<select>` shows: the last one that is selected, else the first. A list shows all.
+/// The option that a `<select>` shows: the last one that is selected, else the first that is not disabled. A list shows all.
 fn chosen(select: &Handle) -> Option<Handle> {
     let NodeData::Element { attrs, .. } = &select.data else { return None };
     let is_list = |a: &Attribute| match &*a.name.local {
@@ -350,19 +350,21 @@ fn chosen(select: &Handle) -> Option<Handle> {
     if tag(select) != "select" || attrs.borrow().iter().any(is_list) {
         return None;
     }
-    let mut options: Vec<Handle> = Vec::new();
-    for child in select.children.borrow().iter() {
-        match tag(child) {
-            "option" => options.push(child.clone()),
-            "optgroup" => options.extend(child.children.borrow().iter().filter(|one| tag(one) == "option").cloned()),
-            _ => {}
+    let (mut options, mut nodes) = (Vec::new(), vec![select.clone()]);
+    while let Some(node) = nodes.pop() {
+        if tag(&node) == "option" {
+            options.push(node);
+        } else {
+            nodes.extend(node.children.borrow().iter().rev().cloned());
         }
     }
-    let is_selected = |option: &&Handle| match &option.data {
-        NodeData::Element { attrs, .. } => attrs.borrow().iter().any(|a| &*a.name.local == "selected"),
+    let has = |option: &Handle, name: &str| match &option.data {
+        NodeData::Element { attrs, .. } => attrs.borrow().iter().any(|a| &*a.name.local == name),
         _ => false,
     };
-    options.iter().rev().find(is_selected).or(options.first()).cloned()
+    let selected = options.iter().rev().find(|option| has(option, "selected"));
+    let first = || options.iter().find(|option| !has(option, "disabled"));
+    selected.or_else(first).or(options.first()).cloned()
 }
 
 /// Whether the last declaration of these properties in an element's own style has a word.

@@ -133,11 +133,13 @@ fn install() -> Option<PathBuf> {
     found.map(PathBuf::from)
 }
 
-/// A free port below those that systems choose: no other test gets it, not even while the server is stopped.
+/// A free port below those that systems choose: no other test of this process gets it, not even while the server is stopped.
+/// Processes begin at different ports.
 fn free_port() -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(20_000);
+    let of_process = (std::process::id() % 1000) as u16 * 10;
     loop {
-        let port = NEXT.fetch_add(1, Ordering::Relaxed);
+        let port = NEXT.fetch_add(1, Ordering::Relaxed) + of_process;
         if TcpListener::bind(("127.0.0.1", port)).is_ok() {
             return port;
         }

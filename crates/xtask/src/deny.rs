@@ -76,6 +76,7 @@ mod tests {
     use super::*;
 
     /// Passes all checks, but cannot fetch.
+    #[expect(clippy::unnecessary_wraps, reason = "it has the type of the function in its place")]
     fn offline(_: &Path, arguments: &[&str]) -> Result<bool, String> {
         Ok(arguments[0] != "fetch")
     }

@@ -136,6 +136,8 @@ fn the_values_that_a_form_shows_are_read() {
     let colours = "<option>red<optgroup><option selected><b>gr</b>een<option>blue</optgroup>";
     check(&format!("Lamp:<select>{colours}</select>is lit"), "Lamp: green is lit");
     check("Lamp: <select><option>red<option>green</select>", "Lamp: red");
+    let boxed = "<option disabled>Choose</option><div><option>red</option><option>green</option></div>";
+    check(&format!("Lamp: <select>{boxed}</select>"), "Lamp: red");
     check(&format!("Lamps <select multiple>{colours}</select>"), "Lamps\nred\ngreen\nblue");
     let struck = "<s>Was <input value=12> <select><option>days</select></s>";
     check(&format!("{struck}<datalist><option>x</datalist>12 hours"), "12 hours");
