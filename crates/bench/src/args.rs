@@ -17,7 +17,7 @@ use launch::flags::{
 use memory::comorag::Knowledge;
 use memory::gam::OutputForm;
 use memory::memcot::MemcotStore;
-use memory::{Layout, Method, Profile, methods};
+use memory::{Layout, Method, Profile, SearchTool, methods};
 use models::Quantisation;
 use store::Bm25;
 
@@ -219,6 +219,9 @@ pub struct Qa {
     /// Maximum hits of each search [default: the preset's for each method, else as in its paper: 5 pages, for memcot 10 turns]
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub k: Option<usize>,
+    /// How rag searches pages: fused, dense or bm25, as of `memlocal ask` [default: the preset's, else fused]
+    #[arg(long, value_name = "TOOL")]
+    pub search: Option<SearchTool>,
     /// Where memcot searches: hybrid or lightrag, as of `memlocal ask` [default: the preset's, else hybrid]
     #[arg(long, value_name = "STORE")]
     pub memcot_store: Option<MemcotStore>,

@@ -13,7 +13,7 @@ use launch::flags::{DEFAULT_EMBEDDER, DEFAULT_MODEL, GlobalFlags, ModelFlags};
 use launch::output::{counted, print, print_line};
 use launch::progress::{Count, Steps};
 use launch::{Backend, absolute, model_name, wait_for};
-use memory::{Layout, methods};
+use memory::{Layout, Method, methods};
 
 use crate::args::Qa;
 use crate::provenance::{command_line, digests, embedder, language_models};
@@ -70,6 +70,7 @@ fn choices(plan: &Plan, bench: &Qa) -> Vec<ModelFlags> {
         yarn: plan.yarn,
         embedder: plan.embedder.clone(),
         quantise_embedder: None,
+        shared_prompt: None,
     };
     plan.models.iter().map(choice).collect()
 }
@@ -171,6 +172,7 @@ fn plan(bench: &Qa) -> Result<Plan> {
         evidence_tokens: bench.evidence_tokens.or_else(|| preset?.evidence_tokens),
         k: bench.k,
         method_k: preset.map(|preset| preset.k.clone()).unwrap_or_default(),
+        search: bench.search.map(|tool| tool.to_string()).or_else(|| preset?.search.clone()),
         memcot_store: bench.memcot_store.map(|store| store.to_string()).or_else(|| preset?.memcot_store.clone()),
         layers: match &bench.layers[..] {
             [] => preset.map(|preset| preset.layers.clone()).unwrap_or_default(),
@@ -184,25 +186,23 @@ fn plan(bench: &Qa) -> Result<Plan> {
     };
     let known = plan.methods()?;
     ensure!(!known.is_empty(), "--method names no method");
-    check_flags_are_used(bench, &plan)?;
+    check_flags_are_used(bench, &known)?;
     Ok(plan)
 }
 
 /// Refuses flags of methods that are not among those of the plan.
-fn check_flags_are_used(bench: &Qa, plan: &Plan) -> Result<()> {
+fn check_flags_are_used(bench: &Qa, of_plan: &[&'static dyn Method]) -> Result<()> {
     let of_methods = [
-        ("--layers", !bench.layers.is_empty(), "comorag"),
-        ("--memcot-store", bench.memcot_store.is_some(), "memcot"),
-        ("--window", bench.window.is_some(), "memcot"),
+        ("search", bench.search.is_some()),
+        ("layers", !bench.layers.is_empty()),
+        ("memcot_store", bench.memcot_store.is_some()),
+        ("window", bench.window.is_some()),
     ];
-    let is_unused = |method: &str| plan.methods.iter().all(|of_plan| of_plan != method);
-    match of_methods.into_iter().find(|(_, given, method)| *given && is_unused(method)) {
-        Some((flag, _, method)) => {
-            let hint = format!("add {method} to --method, or leave {flag} out");
-            Err(refusal(format!("{flag} is for {method}, which is not among the methods of the run"), hint))
-        }
-        None => Ok(()),
-    }
+    let given = of_methods.into_iter().filter_map(|(option, is_given)| is_given.then_some(option));
+    let Some((option, method)) = methods::without_effect(given, of_plan) else { return Ok(()) };
+    let flag = format!("--{}", option.replace('_', "-"));
+    let hint = format!("add {method} to --method, or leave {flag} out");
+    Err(refusal(format!("{flag} is for {method}, which is not among the methods of the run"), hint))
 }
 
 /// Every model of the run, once. Of an endpoint's model only the name is known.
@@ -301,6 +301,8 @@ mod tests {
             assert!(plan(&format!("--suite locomo --method rag,{method} {words}")), "{words}");
             assert!(!plan(&format!("--suite locomo --method rag {words}")), "{words}");
         }
+        let searching = |methods: &str| plan(&format!("--suite locomo --search dense --method {methods}"));
+        assert_eq!(["rag", "auto", "gam,direct"].map(searching), [true, true, false]);
         assert!(typed("--suite ruler --tasks vt,cwe").is_ok() && typed("--suite ruler --tasks vt,cwx").is_err());
     }
 

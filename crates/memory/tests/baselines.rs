@@ -3,9 +3,10 @@
 use calls::{CallError, Scripted};
 use memory::direct::Direct;
 use memory::rag::Rag;
-use memory::{Event, MemoryError, Method, Settings, rag};
+use memory::{Event, MemoryError, Method, SearchTool, Settings, rag};
 use store::{Bm25, IndexText, Layer, LexicalIndex};
 
+use crate::rules::Embeds;
 use crate::scratch::{CONTEXT_TOKENS, Scratch, calls_of, document, input, script};
 
 fn settings(method: &'static dyn Method) -> Settings {
@@ -43,13 +44,13 @@ const BOATS: &str = "[search](3) Ada Brook married the boat builder Tom Reed in 
 #[test]
 fn rag_shows_the_nearest_pages_by_rank_under_the_budget() {
     let storm = "What did the storm near Pell do to the harbour wall in November?";
-    let nearest = |k| Settings::default().with_options(rag::Options { k });
+    let nearest = |k| Settings::default().with_options(rag::Options { k, ..rag::Options::default() });
     check(storm, nearest(1), &[&format!("1. {WALL}")], &[]);
     check("the boat builder Tom Reed", nearest(1), &[&format!("1. {BOATS}")], &[]);
     // Both lists rank the page first, so it must be first.
     let budget = |evidence_tokens| Settings {
         evidence_tokens: Some(evidence_tokens),
-        ..Settings::default().with_options(rag::Options { k: 1 })
+        ..Settings::default().with_options(rag::Options { k: 1, ..rag::Options::default() })
     };
     // The scripted tokenizer counts 19 tokens in its line.
     check(storm, budget(19), &[&format!("1. {WALL}")], &[]);
@@ -78,6 +79,41 @@ fn rag_reads_the_pages_in_the_order_of_their_combined_scores() {
 }
 
 #[test]
+fn rag_searches_by_words_by_meaning_or_by_both() {
+    let scratch = Scratch::new();
+    // The scripted embedder counts letters, so an anagram is the nearest page.
+    let pages = ["Silent enlist.", "Listen to my old dog bark.", "Quick jump."];
+    scratch.ingest(&[document("a.txt", &pages)], &script(&[]), &settings(&Rag)).expect("nothing is called");
+    let check = |search, tool: &str, pages: &[i64]| {
+        let settings = settings(&Rag).with_options(rag::Options { k: 2, search });
+        let events = scratch.ask("listen", &script(&[("answer", "None.")]), &settings).events;
+        let searches = events.iter().filter_map(|event| match event {
+            Event::Search { tool, hits, .. } => Some((tool.as_str(), hits.iter().map(|hit| hit.page).collect())),
+            _ => None,
+        });
+        assert_eq!(searches.collect::<Vec<(&str, Vec<i64>)>>(), [(tool, pages.to_vec())]);
+    };
+    check(SearchTool::Fused, "hybrid", &[2, 1]);
+    check(SearchTool::Dense, "vector", &[1, 2]);
+    check(SearchTool::Bm25, "keyword", &[2]);
+}
+
+#[test]
+fn rag_that_searches_by_words_alone_embeds_neither_pages_nor_questions() {
+    let scratch = Scratch::new();
+    let by = |search| settings(&Rag).with_options(rag::Options { search, ..rag::Options::default() });
+    let refuses = Embeds(|_: &[String]| Err(CallError::Closed));
+    let (source, words) = (document("a.txt", &["The wall fell."]), by(SearchTool::Bm25));
+    scratch.ingest_with(&[source], &script(&[]), &refuses, &words).expect("nothing is embedded");
+    // An answer with statements is compared with its sources by meaning too, whatever the search.
+    let caller = script(&[("answer", "Not in the documents.")]);
+    scratch.ask_with("What fell?", &caller, &refuses, &words).answer.expect("nothing is embedded");
+    assert_eq!(input(&calls_of("answer", &caller)[0], "CONTEXT"), "1. [search](1) The wall fell.");
+    let tools = [SearchTool::Bm25, SearchTool::Dense, SearchTool::Fused];
+    assert_eq!(tools.map(|tool| scratch.missing(&by(tool)).vectors), [0, 1, 1]);
+}
+
+#[test]
 fn direct_shows_every_document_whole() {
     let scratch = Scratch::new();
     let sources = [document("a.txt", &["One.", "Two."]), document("b.txt", &["Three."])];
@@ -96,7 +132,7 @@ fn pages_of_several_documents_are_found_by_their_names_and_shown_with_their_path
     let texts = ["Lunch was late.", "Nothing was decided.", "Coffee was cold."];
     let paths = ["notes/monday.txt", "notes/board_meeting.txt", "notes/friday.txt"];
     let sources: Vec<_> = paths.iter().zip(texts).map(|(path, text)| document(path, &[text])).collect();
-    let one = settings(&Rag).with_options(rag::Options { k: 1 });
+    let one = settings(&Rag).with_options(rag::Options { k: 1, ..rag::Options::default() });
     scratch.ingest(&sources, &script(&[]), &one).expect("nothing is called");
     let caller = script(&[("answer", "Nothing.")]);
     let found = keyword_search("What happened at the board meeting?", &scratch);

@@ -102,7 +102,8 @@ fn a_turn_that_a_page_cuts_in_two_is_quoted_whole_and_once() {
 #[test]
 fn a_sentence_that_a_page_cuts_in_two_is_quoted_from_its_second_half() {
     let text = "The old man told us at great length about his horse, which he had named Comet after the star.";
-    let settings = Settings { page_tokens: Some(10), ..rag().with_options(rag::Options { k: 1 }) };
+    let one = rag::Options { k: 1, ..rag::Options::default() };
+    let settings = Settings { page_tokens: Some(10), ..rag().with_options(one) };
     let citations = cited(&[document("a.txt", &[text])], "Comet star", "Comet, after the star.", &settings);
     assert_eq!(quotes(&citations), [text]);
 }

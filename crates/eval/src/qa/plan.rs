@@ -72,6 +72,9 @@ pub struct Plan {
     /// Hits of each search by method, as the preset has them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub method_k: BTreeMap<String, usize>,
+    /// How `rag` searches [default: fused].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub search: Option<String>,
     /// MemCoT's store [default: hybrid].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memcot_store: Option<String>,
@@ -168,6 +171,7 @@ impl Plan {
         let counts = [("k", k), ("max_iterations", self.max_iterations)];
         let counts = counts.into_iter().filter_map(|(name, count)| Some((name.to_owned(), Value::from(count?))));
         options.extend(counts);
+        options.extend(self.search.as_ref().map(|tool| ("search".to_owned(), json!(tool))));
         options.extend(self.memcot_store.as_ref().map(|store| ("memcot_store".to_owned(), json!(store))));
         methods::set_options(&options, &mut settings).map_err(Error::Plan)?;
         Ok(settings)

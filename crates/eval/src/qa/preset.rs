@@ -32,6 +32,9 @@ pub struct Preset {
     pub k: BTreeMap<String, usize>,
     #[serde(default)]
     pub window: Option<usize>,
+    /// How `rag` searches.
+    #[serde(default)]
+    pub search: Option<String>,
     #[serde(default)]
     pub memcot_store: Option<String>,
     #[serde(default)]

@@ -323,6 +323,7 @@ fn setup(plan: &Plan) -> String {
     parts.extend(plan.yarn.map(|factor| format!("YaRN {factor}")));
     parts.extend(of("W", plan.window));
     parts.extend(of("rounds", plan.max_iterations));
+    parts.extend(plan.search.as_ref().map(|tool| format!("rag by {tool}")));
     parts.extend(plan.memcot_store.as_ref().map(|store| format!("memcot over {store}")));
     parts.extend((!plan.layers.is_empty()).then(|| format!("comorag's layers {}", plan.layers.join(", "))));
     parts.extend(plan.ruler.as_ref().map(|ruler| format!("{} tokens", ruler.length_tokens)));

@@ -12,6 +12,7 @@ use eval::qa::{
 };
 use eval::{Beginning, Error, Manifest};
 use memory::memcot::{self, MemcotStore};
+use memory::{SearchTool, rag};
 use serde_json::{Value, json};
 use test_support::prompt::input;
 use test_support::{fill, oracle};
@@ -151,6 +152,7 @@ pub fn plan(suite: &str, data: PathBuf, methods: &[&str]) -> Plan {
         method_page_tokens: BTreeMap::new(),
         evidence_tokens: None,
         cases: Vec::new(),
+        search: None,
         memcot_store: None,
         layers: Vec::new(),
         k: None,
@@ -671,6 +673,11 @@ fn presets_know_their_suites() {
     let rounds = ["hotpotqa", "ruler"].map(|suite| preset.max_iterations(suite.parse().unwrap()));
     assert_eq!(rounds, [Some(3), Some(5)]);
     assert_eq!(Preset::named("memcot/table1-qwen2.5-14b").unwrap().memcot_store.as_deref(), Some("lightrag"));
+    for name in ["gam/table1-qwen2.5-14b", "memcot/table1-qwen2.5-14b", "memcot/table2-qwen2.5-7b", "comorag/table1"] {
+        let plan = Plan { search: Preset::named(name).unwrap().search, ..plan("locomo", PathBuf::new(), &["rag"]) };
+        let rag: rag::Options = plan.settings("rag".parse().unwrap()).unwrap().options();
+        assert_eq!(rag.search, SearchTool::Dense, "{name}");
+    }
     assert_eq!((preset.layout.as_str(), preset.profile.as_str()), ("paper", "paper"));
     let twin = Preset::named("gam/table1-qwen2.5-14b/shared-first").unwrap();
     assert_eq!((twin.layout.as_str(), twin.profile.as_str(), twin.seed), ("shared-first", "paper", preset.seed));

@@ -21,6 +21,24 @@ pub enum SearchTool {
 
 named!(SearchTool: Bm25 = "bm25", Dense = "dense", Fused = "fused");
 
+impl SearchTool {
+    /// The best passages of a library for a query, at most `k`, with the tool's scores.
+    pub(crate) async fn find(
+        self,
+        query: &str,
+        k: usize,
+        library: &Library<'_>,
+        session: &Session<'_>,
+    ) -> Result<Vec<Hit>> {
+        let queries = [query.to_owned()];
+        match self {
+            SearchTool::Bm25 => library.keyword(&queries, k, session),
+            SearchTool::Dense => library.vector(&queries, k, session).await,
+            SearchTool::Fused => library.hybrid(query, k, session).await,
+        }
+    }
+}
+
 /// The best pages for a query, at most `k`, with the tool's scores.
 ///
 /// Pages are indexed with their abstracts if all of them have such vectors, as for GAM; otherwise alone.
@@ -45,10 +63,5 @@ pub async fn search(
         return Err(MemoryError::NoVectors { corpus: corpus.name().to_string(), pending, pages });
     }
     let library = Library::open(corpus, Layer::Page, indexed, session.embedder)?;
-    let queries = [query.to_owned()];
-    Ok(match tool {
-        SearchTool::Bm25 => library.keyword(&queries, k, session)?,
-        SearchTool::Dense => library.vector(&queries, k, session).await?,
-        SearchTool::Fused => library.hybrid(query, k, session).await?,
-    })
+    tool.find(query, k, &library, session).await
 }

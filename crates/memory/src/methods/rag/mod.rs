@@ -1,13 +1,13 @@
 //! Retrieval-augmented generation, the baseline: an answer from the nearest pages.
 //!
-//! Pages are searched by meaning and by words, and their scores are combined ([`store::fuse::by_score`]); a page is
-//! indexed alone, without a header. The baseline of the GAM paper takes the top 5 pages of 2,048 tokens. A model with an
-//! adapter for reading is shown the best blocks of four times as many pages instead, and of those about the names in the best of
-//! these blocks: a question about two documents often shares no word with the second.
+//! Pages are searched by words and by meaning, and their scores are combined ([`store::fuse::by_score`]), or by one of both alone
+//! (`search`); a page is indexed alone, without a header. The papers' presets search by meaning alone, as the baselines of GAM
+//! (the top 5 pages of 2,048 tokens) and ComoRAG (as many pages of 512 tokens as 6,000 tokens hold) do; MemCoT's paper does not
+//! describe its own.
 //!
-//! # Departures
-//! * Words and vectors are always searched together. ComoRAG's "naive" baselines search by vectors alone, so `rag` in its
-//!   presets is another method than in its tables.
+//! A model with an adapter for reading is shown the best blocks of four times as many pages instead, and of those about the names
+//! in the best of these blocks: a question about two documents often shares no word with the second. The latter pages are found
+//! by words, so a search by meaning alone adds none.
 
 use futures_util::future::LocalBoxFuture;
 use serde::{Deserialize, Serialize};
@@ -20,10 +20,11 @@ use crate::core::embed::{Indexed, embed, without_vectors};
 use crate::core::error::Result;
 use crate::core::library::Library;
 use crate::core::method::Method;
-use crate::core::options::{MethodOptions, OptionSpec};
+use crate::core::options::{MethodOptions, OptionKind, OptionSpec, Stage};
 use crate::core::outcome::Answer;
 use crate::core::preparation::{Missing, Progress};
 use crate::core::quotable::Quotable;
+use crate::core::search::SearchTool;
 use crate::core::session::Session;
 use crate::core::span;
 use crate::grounding;
@@ -45,13 +46,28 @@ const MOST_OF_NAMES: usize = 8;
 pub struct Options {
     /// Pages in the prompt.
     pub k: usize,
+    /// How they are found; BM25 needs no vectors.
+    pub search: SearchTool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options { k: 5 }
+        Options { k: 5, search: SearchTool::Fused }
     }
 }
+
+const OPTIONS: &[OptionSpec] = &[
+    OptionSpec::K,
+    OptionSpec {
+        name: "search",
+        value_name: "TOOL",
+        kind: OptionKind::Name(&["fused", "dense", "bm25"]),
+        stage: Stage::Prepare,
+        required_with: None,
+        help: "How rag searches pages: fused (by words and by meaning), dense (by meaning alone, as the papers' baselines) \
+               or bm25 (by words alone, for which ingest computes no vectors)",
+    },
+];
 
 static ABOUT: About = About { paper: None, module: include_str!("mod.rs") };
 
@@ -65,7 +81,7 @@ impl Method for Rag {
     }
 
     fn own_options(&self) -> MethodOptions {
-        MethodOptions::of::<Options>(&[OptionSpec::K])
+        MethodOptions::of::<Options>(OPTIONS)
     }
 
     fn answers_in_part(&self) -> bool {
@@ -73,7 +89,11 @@ impl Method for Rag {
     }
 
     fn missing(&self, corpus: &Corpus, session: &Session<'_>) -> Result<Missing> {
-        Ok(Missing { calls: 0, vectors: without_vectors(corpus, Layer::Page, Indexed::Content, session)? })
+        let vectors = match session.settings.options::<Options>().search {
+            SearchTool::Bm25 => 0,
+            _ => without_vectors(corpus, Layer::Page, Indexed::Content, session)?,
+        };
+        Ok(Missing { calls: 0, vectors })
     }
 
     fn prepare<'a>(
@@ -82,7 +102,12 @@ impl Method for Rag {
         session: &'a Session<'_>,
         progress: &'a mut dyn FnMut(Progress),
     ) -> LocalBoxFuture<'a, Result<()>> {
-        Box::pin(embed(writer, Layer::Page, Indexed::Content, session, progress))
+        Box::pin(async move {
+            match session.settings.options::<Options>().search {
+                SearchTool::Bm25 => Ok(()),
+                _ => embed(writer, Layer::Page, Indexed::Content, session, progress).await,
+            }
+        })
     }
 
     fn ask<'a>(
@@ -97,15 +122,15 @@ impl Method for Rag {
 
 /// Answers a question from the nearest pages.
 async fn ask(question: &str, corpus: &Corpus, session: &Session<'_>) -> Result<Answer> {
-    let k = session.settings.options::<Options>().k;
+    let Options { k, search } = session.settings.options();
     let query = session.settings.search_query.as_deref().unwrap_or(question);
     let reads_blocks = span::reads_blocks(session);
     let library = Library::open(corpus, Layer::Page, Indexed::Content, session.embedder)?;
     let depth = if reads_blocks { k * READ_PAGES } else { k };
-    let hits = library.hybrid(query, depth, session).await?;
+    let hits = search.find(query, depth, &library, session).await?;
     let mut pages: Vec<PassageId> = hits.iter().map(|hit| hit.passage).collect();
     // With fewer pages than were searched for there are no others.
-    if reads_blocks && pages.len() == depth {
+    if reads_blocks && search != SearchTool::Dense && pages.len() == depth {
         pages.extend(of_names(question, &pages, &library, session)?);
     }
     let (ask, shown) = answer::question_on_pages(question, &pages[..k.min(pages.len())], "search", corpus, session)?;
