@@ -7,7 +7,7 @@ use calls::{AdapterChoice, CallError, Finish, OnText, OutputFormat, Scripted, Sc
 use memory::direct::Direct;
 use memory::grounding::NOT_THERE;
 use memory::rag::{self, Rag};
-use memory::{AnswerForm, Event, Profile, Settings, Statement, Support};
+use memory::{AnswerForm, Event, Profile, SearchTool, Settings, Statement, Support};
 
 use crate::rules::Rules;
 use crate::scratch::{Asked, CONTEXT_TOKENS, Scratch, calls_of, document, fallbacks, script, sessions};
@@ -261,8 +261,9 @@ fn a_page_about_a_name_of_the_best_block_is_looked_up() {
     let sources: Vec<_> = pages.iter().enumerate().map(named).collect();
     scratch.ingest(&sources, &script(&[]), &paper()).expect("nothing is called");
     let caller = reader("Kim Park");
-    let settings = small().with_options(rag::Options { k: 1 });
-    let Asked { answer, events } = scratch.ask("Who directed the film that featured Ann Lee?", &caller, &settings);
+    let settings = small().with_options(rag::Options { k: 1, ..rag::Options::default() });
+    let question = "Who directed the film that featured Ann Lee?";
+    let Asked { answer, events } = scratch.ask(question, &caller, &settings);
     answer.expect("a reply is enough");
     let looked_up =
         |event: &Event| matches!(event, Event::Search { queries, .. } if queries.iter().any(|query| query == "Musa"));
@@ -270,6 +271,10 @@ fn a_page_about_a_name_of_the_best_block_is_looked_up() {
     let prompts: Vec<String> =
         calls_of("answer.read", &caller).into_iter().map(|call| call.prompt.messages()[1].content.clone()).collect();
     assert!(prompts.iter().any(|prompt| prompt.contains("Musa was made by Kim Park")), "{prompts:?}");
+    let dense = small().with_options(rag::Options { k: 1, search: SearchTool::Dense });
+    let Asked { answer, events } = scratch.ask(question, &reader("Kim Park"), &dense);
+    answer.expect("a reply is enough");
+    assert!(!events.iter().any(looked_up), "a search by meaning alone searches for no words: {events:?}");
 }
 
 #[test]
@@ -546,13 +551,22 @@ fn a_misspelled_answer_takes_the_spelling_of_the_source() {
 }
 
 #[test]
+fn a_conjunction_that_a_reading_begins_with_is_left_out() {
+    let settings = Settings { answer_form: AnswerForm::Sentence, ..small() };
+    let scratch = lighthouse();
+    let answer =
+        scratch.ask("Whom did Ada Brook marry?", &reader("and Tom Reed"), &settings).answer.expect("an answer");
+    assert_eq!(answer.short.as_deref(), Some("Tom Reed"));
+}
+
+#[test]
 fn a_model_that_is_trained_to_read_chooses_blocks_from_more_pages() {
     let pages: Vec<String> = (1..=12).map(|day| format!("On day {day} Ada Brook wrote about the boats.")).collect();
     let pages: Vec<&str> = pages.iter().map(String::as_str).collect();
     let scratch = Scratch::new();
     scratch.ingest(&[document("log.txt", &pages)], &script(&[]), &paper()).expect("nothing is called");
     let caller = reader("the boats");
-    let settings = small().with_options(rag::Options { k: 1 });
+    let settings = small().with_options(rag::Options { k: 1, ..rag::Options::default() });
     scratch.ask("What did Ada Brook write about?", &caller, &settings).answer.expect("a reply is enough");
     let prompts = calls_of("answer.read", &caller).into_iter().map(|call| call.prompt.messages()[1].content.clone());
     let lines: HashSet<String> = prompts.flat_map(|text| text.lines().map(str::to_owned).collect::<Vec<_>>()).collect();

@@ -90,6 +90,10 @@ impl<F: Fn(&[String]) -> Result<(), CallError> + Send + Sync> Embedder for Embed
         ScriptedEmbedder.window_tokens()
     }
 
+    fn special_tokens(&self) -> usize {
+        ScriptedEmbedder.special_tokens()
+    }
+
     fn token_spans(&self, text: &str) -> Vec<Range<usize>> {
         ScriptedEmbedder.token_spans(text)
     }

@@ -217,7 +217,7 @@ impl<'a> Reading<'a> {
     fn new(shown: Shown<'a>, reply: &Reply) -> Option<Reading<'a>> {
         let text = match reply.text.trim() {
             reading::NOT_FOUND => "",
-            text => text,
+            text => without_conjunction(text),
         };
         (!reply.finish.is_cut()).then(|| Reading {
             shown,
@@ -281,6 +281,12 @@ impl<'a> Reading<'a> {
         }
         answer
     }
+}
+
+/// The words behind a conjunction that a reading begins with: "in the north" of "and in the north".
+fn without_conjunction(text: &str) -> &str {
+    let rest = ["and ", "but ", "or "].iter().find_map(|word| text.strip_prefix(word));
+    rest.map_or(text, str::trim_start)
 }
 
 /// The probability that the reply says that there is no answer: that of its first token.

@@ -4,7 +4,9 @@ use super::asking::{asks_for_subject, asks_what_happened, counted, without_askin
 use super::attribution::attributed;
 use super::candidates::Place;
 use super::choose::ShortAnswer;
-use super::claims::{Claim, SUBJECTS, claims, is_clause_of, is_fragment, is_part_of_clause, is_stated_by};
+use super::claims::{
+    Claim, SUBJECTS, claims, is_clause_of, is_fragment, is_part_of_clause, is_stated_by, is_statement, is_told_by,
+};
 use super::naming::has_name;
 use super::negation::Clauses;
 use super::occurrences::occurrences;
@@ -82,18 +84,19 @@ fn is_name(lower: &str, evidence: &[&str]) -> bool {
 }
 
 /// Whether an answer states something only together with the question: a few words without a verb that the evidence does not have as a
-/// statement about the subject of the question, or words that are only a part of a statement there.
+/// statement, and that are none by their form, or words that are only a part of a statement there.
 fn is_part(asked: &str, text: &str, evidence: &[&str], checks: Checks<'_>) -> bool {
     let sentence = match verify(text, evidence, Checks { judge: None, similarity: None, ..checks }) {
         Verdict::Supported(Place { text: at, start, end }) => Some(&evidence[at][start..end]),
         _ => None,
     };
     !asks_what_happened(asked)
-        && match is_fragment(text, &|lower| is_name(lower, evidence)) {
-            true => {
-                !sentence.is_some_and(|sentence| is_stated_by(asked, text, sentence) || is_clause_of(text, sentence))
+        && match (is_fragment(text, &|lower| is_name(lower, evidence)), sentence) {
+            (true, Some(sentence)) => {
+                !(is_stated_by(asked, text, sentence) || is_clause_of(text, sentence) || is_told_by(text, sentence))
             }
-            false => sentence.is_some_and(|sentence| is_part_of_clause(text, sentence)),
+            (true, None) => !is_statement(text),
+            (false, _) => sentence.is_some_and(|sentence| is_part_of_clause(text, sentence)),
         }
 }
 
@@ -353,6 +356,11 @@ mod tests {
             ("What did he do in 1921?", "left Paris", "He left Paris in 1921."),
             ("What did Ann do in 1921?", "moved to Rome", "Ann moved to Rome in 1921."),
             ("Where did Ann move in 1921?", "the United States", "Ann moved to the United States in 1921."),
+            ("Which lamp is allowed?", "The vendor recommends a lamp.", "The vendor recommends a lamp with 60 watts."),
+            ("Who owns a machine?", "Cedar belongs to Sato.", "Cedar belongs to Sato, the chemist."),
+            ("How does Maya travel?", "Maya takes the tram to work.", "Maya: I take the tram to work."),
+            ("Who is an early riser?", "Maya gets up at 3:30 every day.", "Maya: I get up at 3:30 every day."),
+            ("Who is poor?", "Pensioners don't pay the fee.", "Pensioners don't pay the fee of 5 pounds."),
         ] {
             assert!(is_supported(question, answer, evidence), "{question} {answer}: {evidence}");
         }
@@ -368,6 +376,7 @@ mod tests {
             ("What did Ann buy?", "two used cars", "Bob sold two used cars."),
             ("What did Ann draw?", "a red rose", "Bob saw a red rose."),
             ("Where is the logo?", "in the upper left", "The date is in the upper left."),
+            ("Where do children sleep?", "London parks in summer", "Children like London parks in summer."),
             ("Where is the logo?", "Upper left corner", "The date is in the upper left corner."),
         ] {
             assert!(!is_supported(question, answer, evidence), "{question} {answer}: {evidence}");

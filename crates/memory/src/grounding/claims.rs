@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use super::asking::is_english;
 use super::asserted::is_main_clause;
-use super::negation::{Clauses, run_of};
-use super::question::Question;
+use super::negation::{Clauses, JOINING, run_of};
+use super::question::{Question, is_plural};
 use super::speech::is_third;
 use super::words::{Word, is_past, words};
 use crate::core::cite::{sentences, without_number};
@@ -76,8 +76,9 @@ fn is_clause(text: &str) -> bool {
 }
 
 /// A few words that state nothing by themselves, because no verb follows a subject: "a used car", "moved to Rome". Verbs are
-/// known by their forms in the past of English only; see [`is_stated_by`] for others. Three words or more that begin with
-/// a pronoun as subject are no fragment. `is_name` tells whether a word that begins the text is a name, in lower case.
+/// known by their forms in the past of English only; see [`is_stated_by`] and [`is_told_by`] for others. Three words or more
+/// that begin with a pronoun as subject are no fragment. `is_name` tells whether a word in lower case that begins the text is a
+/// name.
 pub(super) fn is_fragment(text: &str, is_name: &dyn Fn(&str) -> bool) -> bool {
     let words = words(text);
     let has_subject = words.len() >= 3 && words.first().is_some_and(|word| SUBJECTS.contains(&word.lower.as_str()));
@@ -110,27 +111,82 @@ pub(super) fn is_stated_by(asked: &str, text: &str, sentence: &str) -> bool {
     };
     let Some(place) = given.iter().position(|word| word.lower == verb.lower) else { return false };
     let clauses = Clauses::read(&given, sentence);
-    // "sell" of "Apple stores in Europe also sell phones"
-    let follows = |at: usize| {
-        let is_adverb = |word: &Word| {
-            let begins_phrase = || [&PREPOSITIONS[..], &DETERMINERS].concat().contains(&word.lower.as_str());
-            word.lower.ends_with("ly") || word.is_function() && !begins_phrase()
-        };
-        let behind = (at + 1..given.len()).take_while(|other| clauses.clause(*other) == clauses.clause(at));
-        let next = behind.map(|other| &given[other]).find(|word| !is_adverb(word));
-        next.is_some_and(|next| next.stem.is_some() && !next.capital && !next.number)
-    };
-    let ends = said.last().and_then(|last| given.iter().rposition(|word| word.lower == last.lower));
-    let is_other = |at: usize| {
-        clauses.clause(at) == clauses.clause(place)
-            && is_verb(&given, at, &|_| true)
-            && !said.iter().any(|word| word.lower == given[at].lower)
-    };
     said[..subject].iter().any(|word| word.stem.is_some())
         && subject + 1 < said.len()
         && is_form(verb)
-        && !(is_english(&question) && ends.is_some_and(follows))
-        && !(0..given.len()).any(is_other)
+        && !(is_english(&question) && is_followed(&said, &given, &clauses))
+        && !has_other_verb(&said, &given, &clauses, place)
+}
+
+/// Whether a few words are a statement of a sentence in the present of English, which has the same verb with the same subject or
+/// a pronoun at the beginning of a clause without another verb: "Maya takes the tram" of "Maya: I take the tram to work".
+pub(super) fn is_told_by(text: &str, sentence: &str) -> bool {
+    let (said, given) = (words(text), words(sentence));
+    let Some(verb) = present_verb(&said) else { return false };
+    let clauses = Clauses::read(&given, sentence);
+    let is_same = |other: &Word| {
+        let is_present = || !is_past(&other.lower) && !other.lower.ends_with("ing");
+        other.stem.is_some() && other.stem == said[verb].stem && is_present()
+    };
+    let acts = |at: &usize| is_same(&given[*at]) && has_subject(&said[..verb], &given, &clauses, *at);
+    let place = (1..given.len()).find(acts);
+    !is_followed(&said, &given, &clauses) && place.is_some_and(|place| !has_other_verb(&said, &given, &clauses, place))
+}
+
+/// Whether a few words are a statement by their form alone: a verb in the present is between its subject and an article.
+pub(super) fn is_statement(text: &str) -> bool {
+    let words = words(text);
+    present_verb(&words).is_some_and(|verb| DETERMINERS.contains(&words[verb + 1].lower.as_str()))
+}
+
+/// The place of what can be a verb in the present: behind a name or a noun in the singular, in a text that begins with a name or
+/// an article, and not at its end.
+fn present_verb(words: &[Word]) -> Option<usize> {
+    let is_content = |word: &Word| word.stem.is_some() && !word.number;
+    let is_noun = |word: &Word| is_content(word) && (word.capital || !is_plural(&word.lower));
+    let is_form = |word: &Word| is_content(word) && !word.capital && is_present(&word.lower);
+    let first = words.first()?;
+    let has_subject = first.capital && is_content(first) || DETERMINERS.contains(&first.lower.as_str());
+    (1..words.len() - 1).find(|at| has_subject && is_form(&words[*at]) && is_noun(&words[at - 1]))
+}
+
+/// Whether a clause begins with a pronoun, or with a name or a noun of a subject, and the word at a place is behind it.
+fn has_subject(subject: &[Word], given: &[Word], clauses: &Clauses, at: usize) -> bool {
+    let own = (0..at).filter(|other| clauses.clause(*other) == clauses.clause(at)).map(|other| &given[other]);
+    let before: Vec<&Word> = own.skip_while(|word| JOINING.contains(&word.lower.as_str())).collect();
+    let is_said = |word: &Word| subject.iter().any(|own| own.lower == word.lower);
+    let is_of_name = |word: &Word| word.capital && word.stem.is_some();
+    let is_article = |word: &Word| DETERMINERS.contains(&word.lower.as_str());
+    match &before[..] {
+        [pronoun] if SUBJECTS.contains(&pronoun.lower.as_str()) => true,
+        [.., last] => is_said(last) && before.iter().all(|word| is_said(word) || is_of_name(word) || is_article(word)),
+        [] => false,
+    }
+}
+
+/// Whether a content word that can be the verb is behind the last word of a text in a sentence: "sell" of "Apple stores in Europe
+/// also sell phones", but not "every".
+fn is_followed(said: &[Word], given: &[Word], clauses: &Clauses) -> bool {
+    let is_adverb = |word: &Word| {
+        let begins_phrase = || [&PREPOSITIONS[..], &DETERMINERS].concat().contains(&word.lower.as_str());
+        word.lower.ends_with("ly") || word.is_function() && !begins_phrase()
+    };
+    let ends = said.last().and_then(|last| given.iter().rposition(|word| word.lower == last.lower));
+    ends.is_some_and(|at| {
+        let behind = (at + 1..given.len()).take_while(|other| clauses.clause(*other) == clauses.clause(at));
+        let next = behind.map(|other| &given[other]).find(|word| !is_adverb(word));
+        next.is_some_and(|next| next.stem.is_some() && !next.capital && !next.number && next.lower != "every")
+    })
+}
+
+/// Whether the clause of a place has a verb that a text lacks.
+fn has_other_verb(said: &[Word], given: &[Word], clauses: &Clauses, place: usize) -> bool {
+    let is_other = |at: usize| {
+        clauses.clause(at) == clauses.clause(place)
+            && is_verb(given, at, &|_| true)
+            && !said.iter().any(|word| word.lower == given[at].lower)
+    };
+    (0..given.len()).any(is_other)
 }
 
 /// Whether words are one after the other in a sentence as a part of a clause whose verb is another: "a house built in 1920" of "Bob sold
@@ -186,7 +242,9 @@ fn is_verb_form(lower: &str) -> bool {
 
 /// Whether the first verb of a text has words before it, which can be its subject.
 fn has_verb(words: &[Word], is_name: &dyn Fn(&str) -> bool) -> bool {
-    (0..words.len()).find(|at| is_verb(words, *at, is_name)).is_some_and(|first| first > 0)
+    let is_auxiliary = |lower: &str| matches!(lower, "cannot" | "do") || lower.ends_with("n't");
+    let first = (0..words.len()).find(|at| is_auxiliary(&words[*at].lower) || is_verb(words, *at, is_name));
+    first.is_some_and(|first| first > 0)
 }
 
 /// Whether a word can be the verb of a statement by its form and the words beside it. Capitalised words are names ("United",
@@ -236,43 +294,64 @@ pub(super) const SUBJECTS: [&str; 9] = ["he", "she", "it", "they", "we", "i", "y
 /// Those of them that are always followed by a verb.
 const PRONOUNS: [&str; 5] = ["he", "she", "they", "we", "i"];
 
-const VERBS: [&str; 18] = [
-    "is", "are", "was", "were", "has", "have", "had", "does", "did", "can", "could", "will", "would", "may", "might",
-    "must", "shall", "should",
+const VERBS: [&str; 19] = [
+    "is", "are", "was", "were", "has", "have", "had", "does", "did", "gets", "can", "could", "will", "would", "may",
+    "might", "must", "shall", "should",
 ];
 
 /// Past forms of irregular verbs beside those that stems are folded by; they have no other use.
-const PAST: [&str; 45] = [
+const PAST: [&str; 66] = [
     "arose",
     "awoke",
     "bade",
+    "befell",
     "beheld",
     "bled",
+    "burnt",
     "clung",
     "crept",
     "dreamt",
+    "dwelt",
     "fled",
     "flung",
     "forbade",
     "foresaw",
+    "foretold",
     "forgave",
+    "forsook",
     "found",
     "got",
     "knelt",
     "laid",
+    "leant",
     "leapt",
+    "learnt",
+    "misled",
     "mistook",
+    "outdid",
     "overcame",
+    "overheard",
+    "overran",
+    "oversaw",
+    "overslept",
     "overthrew",
+    "overtook",
     "rebuilt",
+    "redid",
+    "remade",
+    "resold",
+    "retold",
+    "rewrote",
     "shone",
     "shrank",
     "slew",
     "slid",
     "sprang",
+    "spun",
     "stank",
     "strode",
     "strove",
+    "strung",
     "stung",
     "swept",
     "swung",
@@ -291,9 +370,10 @@ const PAST: [&str; 45] = [
 ];
 
 /// Past forms that are nouns or adjectives as often, so that the words beside them decide.
-const AMBIGUOUS: [&str; 26] = [
-    "beat", "bent", "bit", "bore", "bound", "bred", "burst", "cost", "cut", "felt", "hit", "hurt", "lay", "left",
-    "lit", "read", "rose", "saw", "set", "shot", "shut", "split", "spoke", "spread", "stuck", "thought",
+const AMBIGUOUS: [&str; 30] = [
+    "beat", "bent", "bit", "bore", "bound", "bred", "burst", "cast", "cost", "cut", "felt", "hit", "hurt", "lay",
+    "left", "let", "lit", "put", "quit", "read", "rose", "saw", "set", "shot", "shut", "split", "spoke", "spread",
+    "stuck", "thought",
 ];
 
 /// Words that look like past forms and are none.
@@ -319,6 +399,11 @@ mod tests {
             "Yesterday he left",
             "The thieves fled at night",
             "Alfred Nobel was rich",
+            "The firm misled the board",
+            "The clerk put the lamp out",
+            "Pensioners don't pay the fee",
+            "Frost cannot start until April",
+            "Maya gets up at six",
             "Many died of cold",
             "They left",
             "He is in Rome",
@@ -346,6 +431,8 @@ mod tests {
             "Upper left",
             "a red rose",
             "a second thought",
+            "a burnt house",
+            "the let rooms",
             "Anna verließ Paris",
             "巴黎",
         ] {
@@ -374,6 +461,55 @@ mod tests {
             ("What did Ann buy", "two used cars", "Bob sold two used cars."),
         ] {
             assert!(!is_stated_by(question, answer, sentence), "{answer}");
+        }
+    }
+
+    #[test]
+    fn a_verb_in_the_present_with_its_own_subject_makes_a_statement_of_a_sentence() {
+        for (answer, sentence) in [
+            ("The vendor recommends a lamp", "The vendor recommends a lamp with 60 watts."),
+            ("Cedar belongs to Sato", "Cedar belongs to Sato, the chemist."),
+            ("The choir leaves the hall at 9", "In May, the choir leaves the hall at 9 every Monday."),
+            ("Maya takes the tram", "Maya: I take the tram to work."),
+            ("Ana Duarte plans a bridge", "It was cold, but Duarte plans a bridge for the port."),
+            ("The boss wants a lamp", "The old boss of mine left; the boss wants a lamp."),
+        ] {
+            assert!(is_told_by(answer, sentence), "{answer}");
+        }
+        for (answer, sentence) in [
+            ("Apple stores in Europe", "Apple stores in Europe also sell phones."),
+            ("London parks in summer", "Children like London parks in summer."),
+            ("Ellen wants to leave", "The board wants Ellen to leave."),
+            ("The river banks of Rome", "The river banks of Rome are green."),
+            ("Paul speaks Finnish", "Unlike Paul, Maria speaks Finnish."),
+            ("The old sports club", "Ann joined the old sports club."),
+            ("Anna lives in Rome", "Anna lived in Rome until 1990."),
+            ("two used cars", "Bob sold two used cars."),
+        ] {
+            assert!(!is_told_by(answer, sentence), "{answer}");
+        }
+    }
+
+    #[test]
+    fn a_verb_in_the_present_before_an_article_makes_a_statement_by_itself() {
+        for statement in [
+            "The vendor recommends a lamp",
+            "Maya takes the tram",
+            "The boss wants his lamp",
+            "Paris keeps the prize",
+            "The new manager of the firm sells the boat",
+        ] {
+            assert!(is_statement(statement), "{statement}");
+        }
+        for fragment in [
+            "Apple stores in Europe",
+            "The sports cars the firm sold",
+            "stores the guests liked",
+            "The price this year",
+            "the river banks",
+            "Two sons",
+        ] {
+            assert!(!is_statement(fragment), "{fragment}");
         }
     }
 

@@ -12,7 +12,7 @@ use super::mail::message_at;
 use super::naming::has_name;
 use super::negation::{Polarity, polarity, run_of};
 use super::numbers::{Bound, Number, is_duration, is_equal};
-use super::opposites::{is_before_change, is_compared_with_another, is_in_other_direction, is_taken_back};
+use super::opposites::{is_before_change, is_change, is_compared_with_another, is_in_other_direction, is_taken_back};
 use super::pairing::{is_of_another_clause, is_of_another_conjunct, is_rate_of_another};
 use super::passage::Sentence;
 use super::predicates::{is_of_another_date, is_of_another_verb, is_whole};
@@ -22,6 +22,7 @@ use super::roles::{Named, is_exchanged, is_role_of_another, replacing, turned};
 use super::speech::FIRST;
 use super::statement::Statement;
 use super::subject::{cannot_refer, is_about_another, is_answer, is_in_subject, is_of_one_subject};
+use super::superseded::is_superseded;
 use super::times::is_at_another_time;
 use super::turn::{is_vocative, speaker_at};
 use super::values::Values;
@@ -70,13 +71,17 @@ pub(super) fn faults(claim: &Statement, shown: &Shown<'_>) -> Vec<Fault> {
         Polarity::Unclear => faults.push(Fault::Doubt),
     }
     for (pair, side) in &claim.comparisons {
-        if !shown.stated.comparisons.contains(&(*pair, *side)) {
-            faults.push(Fault::missing(shown.stated.comparisons.contains(&(*pair, !*side))));
+        let shows = |side: bool| shown.stated.comparisons.contains(&(*pair, side));
+        if !shows(*side) {
+            // A rise can have other words than those that are known: "is higher than before".
+            let is_unknown = is_change(*pair) && !shows(!*side);
+            faults.push(if is_unknown { Fault::Doubt } else { Fault::missing(shows(!*side)) });
         }
     }
     let (said, given) = (&claim.words, &shown.stated.words);
     let (claim_named, shown_named) = (Named::of(claim), Named::of(shown.stated));
-    if turned(&claim_named, &shown_named)
+    if is_superseded(said, &claim.values, &shown.text[shown.range.end..])
+        || turned(&claim_named, &shown_named)
         || is_taken_back(said, given, &shown.stated.clauses)
         || is_in_other_direction(said, given)
         || is_compared_with_another(said, given)

@@ -57,12 +57,14 @@ mod statement;
 #[cfg(test)]
 mod statement_tests;
 mod subject;
+mod superseded;
 mod things;
 #[cfg(test)]
 mod things_tests;
 mod times;
 mod turn;
 mod typed;
+mod unnamed;
 mod values;
 mod verdict;
 #[cfg(test)]

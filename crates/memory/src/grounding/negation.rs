@@ -6,6 +6,7 @@
 
 use std::collections::HashSet;
 
+use super::claims::PREPOSITIONS;
 use super::words::Word;
 
 /// The words of a text by clauses, with its negations.
@@ -117,6 +118,13 @@ impl Clauses {
         let negations = (0..self.negates.len()).filter(|at| self.negates[*at] && is_in(*at)).count();
         if self.is_foreign { negations > 0 } else { negations % 2 == 1 }
     }
+
+    /// Whether a "not" behind a mark names what something is not beside what it is: "It is on Tuesday, not Monday", but not "allowed (not
+    /// on Sundays)".
+    fn begins_contrast(&self, words: &[Word], at: usize) -> bool {
+        let leads = |next: &Word| PREPOSITIONS.contains(&next.lower.as_str());
+        self.marked[at] && words[at].lower == "not" && words.get(at + 1).is_some_and(|next| !leads(next))
+    }
 }
 
 /// How the negations of the words of a sentence relate to those of the words of a claim.
@@ -131,7 +139,8 @@ pub(super) fn polarity(claim: (&[Word], &Clauses), shown: (&[Word], &Clauses)) -
         let reports = (0..run).any(|at| given_clauses.of_word[at] >= first && given_clauses.negates[at]);
         // "Jim sold nothing." does not say that Jim sold.
         let end = run + said.len();
-        let denies = end < given.len() && given_clauses.negates[end] && !begins_exception(given, end);
+        let is_denial = |at: usize| given_clauses.negates[at] && !given_clauses.begins_contrast(given, at);
+        let denies = end < given.len() && is_denial(end) && !begins_exception(given, end);
         return if reports || denies { Polarity::Unclear } else { same };
     }
     let stems: HashSet<&String> = said.iter().filter_map(|word| word.stem.as_ref()).collect();
@@ -141,7 +150,8 @@ pub(super) fn polarity(claim: (&[Word], &Clauses), shown: (&[Word], &Clauses)) -
     let is_apart = |at: usize| {
         let clause = given_clauses.of_word[at];
         let first = given_clauses.of_word.iter().position(|of| *of == clause).unwrap_or(at);
-        begins_exception(given, first) && given_clauses.stems_of(clause, given).is_disjoint(&stems)
+        let is_contrast = given_clauses.begins_contrast(given, first);
+        (begins_exception(given, first) || is_contrast) && given_clauses.stems_of(clause, given).is_disjoint(&stems)
     };
     let whole = said_clauses.is_negative(|_| true) != given_clauses.is_negative(|at| !is_apart(at));
     let by_clause = (0..said_clauses.count()).any(|clause| {
@@ -378,6 +388,10 @@ mod tests {
             ("All except Jim sold his watch.", Polarity::Unclear),
             ("Jim refused to sell his watch.", Polarity::Opposite),
             ("The failed coup ruined Jim, and he sold his watch.", Polarity::Same),
+            ("Jim sold his watch, not the chain.", Polarity::Same),
+            ("Jim sold his old watch, not the chain.", Polarity::Same),
+            ("Ann, not Jim, sold his watch.", Polarity::Unclear),
+            ("Jim sold his watch (not in May).", Polarity::Unclear),
         ] {
             assert_eq!(of("Jim sold his watch.", shown), want, "{shown}");
         }

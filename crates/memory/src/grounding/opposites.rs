@@ -13,6 +13,22 @@ pub(super) fn comparisons(lower: &str) -> Vec<(usize, bool)> {
     pairs.flat_map(|(at, (a, b))| [side(a).then_some((at, true)), side(b).then_some((at, false))]).flatten().collect()
 }
 
+/// Whether a pair is that of a rise and a fall.
+pub(super) fn is_change(pair: usize) -> bool {
+    comparisons("rise").contains(&(pair, true))
+}
+
+/// The rises and falls that a text states with "up" or "down" behind a form of "go": "went up by 12 percent".
+pub(super) fn goings(words: &[Word]) -> Vec<(usize, bool)> {
+    let is_going = |word: &Word| matches!(word.lower.as_str(), "go" | "goes" | "going" | "gone" | "went");
+    let change = |pair: &[Word]| match pair[1].lower.as_str() {
+        "up" if is_going(&pair[0]) => comparisons("rise"),
+        "down" if is_going(&pair[0]) => comparisons("fall"),
+        _ => Vec::new(),
+    };
+    words.windows(2).flat_map(change).collect()
+}
+
 /// Whether a word of a claim is in a sentence only behind one that takes it back: "the former mayor" does not support "the
 /// mayor", nor "the second largest city" "the largest city". Of several places those in the clause with most of the claim's words count.
 pub(super) fn is_taken_back(claim: &[Word], shown: &[Word], clauses: &Clauses) -> bool {
@@ -123,10 +139,12 @@ const OPPOSITES: [(&str, &str); 20] = [
     ("first", "last"),
     (
         "increase increased increases increasing raise raised raises raising rise risen rises rising rose grow grew \
-        growing grown grows growth",
+        growing grown grows growth climb climbed climbing climbs soar soared soaring soars surge surged surges \
+        surging",
         "decrease decreased decreases decreasing reduce reduced reduces reducing reduction lowered lowering lowers \
         fall fallen falling falls fell shrank shrink shrinking shrinks shrunk decline declined declines declining \
-        drop dropped dropping drops",
+        drop dropped dropping drops dipped dips plunge plunged plunges plunging plummet plummeted plummets \
+        slumped slumps",
     ),
     ("north northern", "south southern"),
     ("east eastern", "west western"),

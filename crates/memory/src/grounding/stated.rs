@@ -14,10 +14,14 @@ use super::naming::has_name;
 use super::numbers::{Number, is_equal, is_measure, is_value};
 use super::question::{AUXILIARIES, Kind, Question};
 use super::speech::{FIRST, SECOND, Speaker, is_third, speaker};
-use super::subject::{is_behind_object, is_behind_pronoun, is_circumstance, is_in_brackets_behind_name};
+use super::subject::{
+    is_before_preposition, is_behind_object, is_behind_pronoun, is_circumstance, is_in_brackets_behind_name,
+};
+use super::superseded::is_superseded;
 use super::things::is_of_another_thing;
 use super::turn::{is_vocative, turn};
 use super::typed::{AnswerType, asks_for_score, asks_when, has_share, is_attribute_year, is_score, is_time};
+use super::unnamed::{has_no_effect, is_called_of_unnamed, is_of_unnamed};
 use super::values::{Values, is_title};
 use super::words::{Word, bare, words};
 use crate::core::cite::sentences;
@@ -44,6 +48,8 @@ pub struct Stating<'a> {
 ///   its words;
 /// * if the sentence of the answer gives it another part than the question asks for, or has only a noun for what is done;
 /// * if that sentence tells it of another thing or another dimension, or it is in another row or column of a table;
+/// * if that sentence tells it of "it", which is not what "how much" asks for, or a later sentence corrects it;
+/// * if that sentence lacks what the question asks the name of, or has no word for an effect that is asked for;
 /// * if a speaker speaks of himself and the question is about another person;
 /// * if the sentence of the answer is itself a question, or holds the answer without asserting it.
 pub fn can_state(question: &str, stating: &Stating<'_>) -> bool {
@@ -74,9 +80,15 @@ pub(super) fn sentence_of(Stating { text, answer, .. }: &Stating<'_>) -> Option<
 fn can_be_of(question: &str, parsed: &Question, stating: &Stating<'_>, range: Range<usize>) -> bool {
     let sentence = &stating.text[range.clone()];
     let answer = offset(&(stating.answer.start..stating.answer.end.min(range.end)), range.start);
+    let said = format!("{question} {}", &sentence[answer.clone()]);
     !is_question(sentence)
+        && !is_superseded(&words(&said), &Values::read(&said, &|_| false), &stating.text[range.end..])
+        && !is_of_unnamed(question, stating.text, &range)
+        && !is_called_of_unnamed(question, stating.text, &range)
+        && !has_no_effect(question, sentence)
         && !has_noun_for_verb(question, sentence)
         && !is_behind_object(question, sentence, &answer)
+        && !is_before_preposition(question, sentence, &answer)
         && !is_circumstance(question, parsed, sentence, &answer)
         && !is_in_brackets_behind_name(question, sentence, &answer)
         && !is_of_another_thing(question, sentence, &answer)

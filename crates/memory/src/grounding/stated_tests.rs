@@ -138,6 +138,27 @@ fn an_answer_is_of_the_thing_and_the_dimension_that_are_asked_for() {
 }
 
 #[test]
+fn the_quantity_of_another_thing_is_not_that_of_the_noun_behind_how_much() {
+    let iron = "The iron content exceeds the limit.";
+    let sample = "In the sample of March it had been 5 mg.";
+    assert!(!states_beside("How much lead was in the sample of March?", iron, sample, "5 mg"));
+    assert!(states_beside("How much iron was in the sample of March?", iron, sample, "5 mg"));
+}
+
+#[test]
+fn an_answer_that_a_later_sentence_corrects_is_not_stated() {
+    let states = |behind: &str| {
+        let (sentence, answer) = ("The meeting is on Monday.", 18..24);
+        let text = format!("{sentence} {behind}");
+        let quote = 0..sentence.len();
+        can_state("When is the meeting?", &Stating { text: &text, heading: "", quote, answer })
+    };
+    assert!(!states("Correction: the meeting is on Tuesday, not Monday."));
+    assert!(!states("The meeting has been moved to Tuesday.") && !states("The meeting is cancelled."));
+    assert!(states("The dinner is on Tuesday.") && states("The dinner is cancelled."));
+}
+
+#[test]
 fn an_answer_is_of_the_cell_that_is_asked_for() {
     let table = "| Host | RAM | Disk |\n|---|---|---|\n| alder | 16 GB | 1 TB |\n| birch | 64 GB | 2 TB |\n| cedar | 8 GB | 3 TB |";
     let states = |question: &str, answer: &str| {

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashSet};
 use super::dimension::adjective_of;
 use super::features::MONTHS;
 use super::negation::Clauses;
-use super::opposites::comparisons;
+use super::opposites::{comparisons, goings};
 use super::passage::Passage;
 use super::relative::Relative;
 use super::values::Values;
@@ -42,7 +42,7 @@ impl Statement {
         let plain = content.filter(|(at, _)| !is_unit(*at)).filter_map(|(_, word)| term(word));
         let units = values.numbers.iter().filter_map(|number| number.unit_term().map(str::to_owned));
         let terms = plain.chain(units).collect();
-        let comparisons = words.iter().flat_map(|word| comparisons(&word.lower)).collect();
+        let comparisons = words.iter().flat_map(|word| comparisons(&word.lower)).chain(goings(&words)).collect();
         Statement {
             terms,
             values,

@@ -190,6 +190,27 @@ fn another_word_in_the_place_of_one_does_not_support() {
 }
 
 #[test]
+fn a_rise_has_many_names() {
+    tell_apart(&[
+        ("Sales fell by 12 percent.", "Sales rose by 12 percent.", "Sales went up by 12 percent in May."),
+        ("Wages fell by 3 percent.", "Wages rose by 3 percent.", "Wages climbed by 3 percent."),
+        ("Rents increased in Rome.", "Rents decreased in Rome.", "Rents in Rome have gone down."),
+        ("Rents in Rome went up by 5%.", "Rents in Rome went down by 5%.", "Rents in Rome went down by 5%."),
+        ("Exports grew in 2020.", "Exports fell in 2020.", "Exports plunged in 2020."),
+        ("Demand declined in May.", "Demand increased in May.", "Demand soared in May."),
+        ("Prices rose in Rome.", "", "Prices in Rome are higher than before."),
+        ("Prices in Rome rose.", "", "Prices in Rome were published."),
+    ]);
+    let yes = |_: &str, _: &str| Some(true);
+    let judged = |claim: &str, evidence: &str| {
+        let verdict = verify(claim, &[evidence], Checks { judge: Some(&yes), ..Checks::default() });
+        matches!(verdict, Verdict::Supported(_))
+    };
+    assert!(judged("Prices rose in Rome.", "Prices in Rome are higher than before."));
+    assert!(!judged("Prices rose in Rome.", "Prices in Rome have gone down."));
+}
+
+#[test]
 fn a_word_that_takes_back_the_next_one_counts() {
     tell_apart(&[
         ("Ann is the president.", "Ann is the vice president.", "Ann is the vice president."),

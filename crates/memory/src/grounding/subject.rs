@@ -85,6 +85,31 @@ pub(super) fn is_circumstance(question: &str, parsed: &Question, sentence: &str,
     known.peek().is_none() || known.all(is_followed) && (is_passive || at + 1 != lead)
 }
 
+/// Whether a question ends with a verb and its preposition, and in the sentence an answer is before both and a noun is behind
+/// them: "Kenya" of "Kenya is known for its runners" is not what Kenya is known for. "By" has who acts behind it, and what is
+/// associated with another thing is so the other way round too. "1990" of "In 1990 Ann was born in Rome" has the preposition
+/// itself.
+pub(super) fn is_before_preposition(question: &str, sentence: &str, answer: &Range<usize>) -> bool {
+    let (asked, given) = (words(question), words(sentence));
+    let [.., verb, preposition] = &asked[..] else { return false };
+    let lower = preposition.lower.as_str();
+    let is_asked = verb.stem.is_some() && PREPOSITIONS.contains(&lower) && !matches!(lower, "by" | "to" | "with");
+    let Some(place) = given.iter().position(|word| answer.contains(&word.range.start)) else { return false };
+    let clauses = Clauses::read(&given, sentence);
+    let is_here = |at: usize| clauses.clause(at) == clauses.clause(place);
+    let is_noun = |word: &Word| word.stem.is_some() || DETERMINERS.contains(&word.lower.as_str());
+    let has_noun = |at: usize| given.get(at + 1).is_some_and(is_noun) && is_here(at + 1);
+    let leads = |at: usize| given[at].lower == lower && is_here(at) && has_noun(at);
+    let is_article = |at: usize| DETERMINERS.contains(&given[at].lower.as_str());
+    // "The castle in the north"
+    let is_verb =
+        |at: &usize| is_here(*at) && given[*at].stem == verb.stem && !given[*at].capital && !is_article(at - 1);
+    let lead = (0..=place).rev().find(|at| !is_article(*at) && (*at < place || given[*at].lower == lower));
+    let is_led = lead.is_some_and(|at| given[at].lower == lower);
+    let mut behind = (place + 1..given.len()).filter(is_verb);
+    is_asked && !is_led && behind.any(|at| (at + 1..given.len().min(at + 4)).any(leads))
+}
+
 /// Whether an answer is the name in brackets behind another name, where a question asks who has a role: in "Sal (Tom Reed), a
 /// mobster" the mobster is Sal. Behind "the mayor of Pell" it is the mayor's name.
 pub(super) fn is_in_brackets_behind_name(question: &str, sentence: &str, answer: &Range<usize>) -> bool {
@@ -267,6 +292,30 @@ mod tests {
             ("Who went to Rome?", "In 1999 went to Rome Ann.", "Ann"),
         ] {
             assert!(!is_behind_object(question, sentence, &at(sentence, answer)), "{question} {answer}");
+        }
+    }
+
+    #[test]
+    fn the_subject_is_not_what_a_question_with_a_preposition_at_its_end_asks_for() {
+        for (question, sentence, answer) in [
+            ("What is the country known for?", "Kenya is known chiefly for its runners.", "Kenya"),
+            ("What did Ann look at?", "Ann looked at a ship.", "Ann"),
+            ("What does the film depend on?", "The second part depends heavily on the book.", "The second part"),
+            ("What did the firm specialise in?", "Bell Ltd of Pell specialised in clocks.", "Bell Ltd"),
+        ] {
+            assert!(is_before_preposition(question, sentence, &at(sentence, answer)), "{question} {answer}");
+        }
+        for (question, sentence, answer) in [
+            ("What is the country known for?", "Kenya is known chiefly for its runners.", "its runners"),
+            ("What is Pell known for?", "The clocks that Pell is known for are old.", "The clocks"),
+            ("What did Ann look at?", "The ship, Ann looked at it.", "The ship"),
+            ("What was Ann bitten by?", "A dog bit Ann by the river.", "A dog"),
+            ("What is growth associated with?", "Equality is associated with growth.", "Equality"),
+            ("What is the country famous for?", "Runners made Kenya famous.", "Runners"),
+            ("What year was Ann born in?", "In 1990 Ann was born in Rome.", "1990"),
+            ("Which town is the castle in?", "Pell has a castle in the north.", "Pell"),
+        ] {
+            assert!(!is_before_preposition(question, sentence, &at(sentence, answer)), "{question} {answer}");
         }
     }
 

@@ -9,6 +9,7 @@ use super::asserted::stems;
 use super::claims::{DETERMINERS, SUBJECTS};
 use super::features::MONTHS;
 use super::negation::Clauses;
+use super::numbers::is_rank;
 use super::question::{AUXILIARIES, FORMS_OF_BE};
 use super::subject::noun_phrase;
 use super::values::weekday;
@@ -26,6 +27,7 @@ use super::words::{Word, is_past, words};
 /// * a noun of the question is only behind "without" there: "the camera weighs 2 kg without its case";
 /// * another word is in the place of one of the question: "the first folk metal band" for "the first black metal band", "another
 ///   type" for "the same type";
+/// * a word between a rank and a noun of the question is left out: "the first train" for "the first tourist train";
 /// * the noun has another word before it: "the annual fee" for "the entrance fee", but not "the primary source" for "the main source".
 ///
 /// `answer` is its bytes in the sentence.
@@ -47,6 +49,7 @@ pub(super) fn is_of_another_thing(question: &str, sentence: &str, answer: &Range
         || stating.lacks_phrase(&asked, &asked_clauses)
         || stating.excludes(&asked)
         || stating.replaces(&asked)
+        || stating.omits(&asked)
 }
 
 /// What a question is about: "kettle" and "weigh" of "How much does the kettle weigh?", as stems.
@@ -174,7 +177,10 @@ impl Given<'_> {
         let has_auxiliary = |before: &[Word]| before.iter().any(|word| AUXILIARIES.contains(&word.lower.as_str()));
         let is_near = |at: usize| self.clauses.segment(at) == self.clauses.segment(self.place);
         let near = || (0..self.words.len()).filter(|at| is_near(*at)).map(|at| &self.words[at]);
-        let refers = near().any(|word| REFERRING.contains(&word.lower.as_str()));
+        // "Its own" is of the same sentence.
+        let is_own = |at: usize| self.words.get(at + 1).is_some_and(|next| next.lower == "own");
+        let is_referring = |at: usize| REFERRING.contains(&self.words[at].lower.as_str()) && !is_own(at);
+        let refers = (0..self.words.len()).any(|at| is_near(at) && is_referring(at));
         phrases(asked, asked_clauses).iter().any(|phrase| {
             let is_counted = phrase.preposition == "of"
                 && phrase.owned.is_none()
@@ -232,6 +238,22 @@ impl Given<'_> {
         };
         let is_another = has(asked, "same") && !has(self.words, "same") && has(self.words, "another");
         is_another || asked.windows(3).any(is_replaced)
+    }
+
+    /// Whether the sentence lacks a word that is between a rank or a superlative and a noun in the question, and has these two
+    /// beside each other. "The largest known spider" is the largest one.
+    fn omits(&self, asked: &[Word]) -> bool {
+        let is_plain = |word: &Word| word.stem.is_some() && !word.capital && !word.number;
+        let is_highest = |lower: &str| is_rank(lower) || lower.ends_with("est") || matches!(lower, "last" | "only");
+        asked.windows(3).any(|own| {
+            let is_pair = |pair: &[Word]| pair[0].lower == own[0].lower && pair[1].stem == own[2].stem;
+            is_highest(&own[0].lower)
+                && is_plain(&own[1])
+                && is_plain(&own[2])
+                && own[1].lower != "known"
+                && own[1].stem.as_ref().is_some_and(|stem| !has_stem(self.words, stem))
+                && self.words.windows(2).any(is_pair)
+        })
     }
 
     /// Whether all phrases of the same noun have another one behind the same preposition, in the part of the sentence with the answer.
@@ -407,12 +429,12 @@ static COUNTING: LazyLock<HashSet<String>> = LazyLock::new(|| {
 });
 
 /// Nouns that often refer to what another noun names.
-static GENERIC: LazyLock<HashSet<String>> = LazyLock::new(|| {
+pub(super) static GENERIC: LazyLock<HashSet<String>> = LazyLock::new(|| {
     stems(
-        "agency agreement animal appliance area battle bird boat book boy building car child children church city \
+        "act agency agreement animal appliance area battle bird boat book boy building car child children church city \
         company conflict contract country couple device document event facility family film firm game girl group house \
         institution island item king lady leader machine man men movie novel object organisation organization pair people \
-        person place plant president product programme project queen region river road school ship site song story street \
-        structure system team temple thing tool town tree unit vehicle village war woman women work",
+        person place plant president process product programme project queen region river road school ship site song \
+        story street structure study system team temple thing tool town tree unit vehicle village war woman women work",
     )
 });

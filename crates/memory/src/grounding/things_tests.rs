@@ -118,6 +118,9 @@ fn a_phrase_of_the_question_is_in_the_part_of_the_sentence_with_the_answer() {
     check("How long does the guarantee on the appliance last?", &[], &[(lasts, "three years")]);
     let stalls = "Stalls cost 15 pounds, and for charities they are free.";
     check("What does a stall cost for charities?", &[(stalls, "15 pounds")], &[(stalls, "free")]);
+    let report = "The date is of the first report, which misquoted its own source, a report of Pell.";
+    check("What was the source of the mistake?", &[(report, "a report of Pell")], &[]);
+    check("What was the source of the report?", &[], &[(report, "a report of Pell")]);
     let bag = "It lasts ten years, and so does the strap.";
     check("How long does the lock of the bag last?", &[], &[(bag, "ten years")]);
     check("What is the number of the seats?", &[], &[("The hall holds 300 people.", "300")]);
@@ -142,4 +145,22 @@ fn another_word_in_the_place_of_one_of_the_question_is_another_thing() {
     check("Which cars have another type of number?", &[], &[(gates, "Wola")]);
     let main = "Ann paid the large annual membership fee.";
     check("Who paid the large yearly membership fee?", &[], &[(main, "Ann")]);
+}
+
+#[test]
+fn a_word_between_a_rank_and_its_noun_is_not_left_out() {
+    let train = "A bridge collapsed, and the first train did not run until 12 May 1871.";
+    check("When did the first tourist train run?", &[(train, "12 May 1871")], &[]);
+    check("When did the first train run?", &[], &[(train, "12 May 1871")]);
+    let tower = "The tallest tower is in Pell.";
+    check("Where is the tallest wooden tower?", &[(tower, "Pell")], &[]);
+    check("Where is the tallest tower?", &[], &[(tower, "Pell")]);
+    check("Where is the tallest wooden tower?", &[], &[("The tallest tower, a wooden one, is in Pell.", "Pell")]);
+    check("Where is the old wooden tower?", &[], &[("The old tower is in Pell.", "Pell")]);
+    check("When did the last night bus leave?", &[("The last bus left at nine.", "nine")], &[]);
+    check("Who was the second female doctor?", &[("The second doctor was Ann.", "Ann")], &[]);
+    check("Who was the only survivor found?", &[], &[("The only survivor was Ann.", "Ann")]);
+    let church = "The largest church is St. Ann.";
+    check("What is the largest brick church?", &[(church, "St. Ann")], &[]);
+    check("What is the largest known church?", &[], &[(church, "St. Ann")]);
 }

@@ -108,14 +108,14 @@ pub(super) fn is_contraction(lower: &str) -> bool {
 
 pub(super) const CURRENCIES: [char; 5] = ['$', '€', '£', '¥', '₹'];
 
-const FUNCTION_WORDS: &str = "a about after all also although am an and another any are as at be because been before being \
-between both but by can could did do does doing done during each either else ever few for from get got had has have having \
-he her here hers herself him himself his how however i if in into is it its itself just let may me might mine more most \
-much must my myself neither no nor not of off on once only onto or other our ours ourselves out over own same shall she \
-should since so some such than that the their theirs them themselves then there these they this those though through thus \
-to too under until up upon us very was we were what when where whether which while who whom whose why will with within \
-without would yet you your yours yourself don't didn't doesn't isn't wasn't weren't can't couldn't wouldn't won't i'm i've \
-i'd i'll it's he's she's that's";
+const FUNCTION_WORDS: &str = "a about after all also although am an and another any are as at be because been before \
+being between both but by can could did do does doing done during each either else ever few for from get gets getting \
+got had has have having he her here hers herself him himself his how however i if in into is it its itself just let \
+may me might mine more most much must my myself neither no nor not of off on once only onto or other our ours \
+ourselves out over own same shall she should since so some such than that the their theirs them themselves then there \
+these they this those though through thus to too under until up upon us very was we were what when where whether which \
+while who whom whose why will with within without would yet you your yours yourself don't didn't doesn't isn't wasn't \
+weren't can't couldn't wouldn't won't i'm i've i'd i'll it's he's she's that's";
 
 /// Forms of irregular verbs that a stemmer does not join, with the base form.
 const IRREGULAR: [(&str, &str); 74] = [
