@@ -201,7 +201,7 @@ impl Corpora {
             }
             (found, _) => found?,
         };
-        self.open_found(&name, &folder).map_err(|error| self.or_removed(error, &name, &folder))
+        self.unless_removed(&name, &folder, || self.open_found(&name, &folder))
     }
 
     fn open_found(&self, name: &CorpusName, folder: &Path) -> Result<Corpus> {
@@ -215,13 +215,18 @@ impl Corpora {
         Corpus::new(name.clone(), folder.to_owned(), database, hold, lock)
     }
 
-    /// The error of opening a corpus; [`Error::UnknownCorpus`] if it was removed meanwhile.
-    fn or_removed(&self, error: Error, name: &CorpusName, folder: &Path) -> Error {
-        let lacks_file = matches!(error, Error::Io { .. } | Error::NotPermitted { .. } | Error::Database { .. });
-        if lacks_file && self.sharing.is_none() && matches!(has_database(folder), Ok(false)) {
-            return self.unknown(name);
+    /// Opens a corpus; [`Error::UnknownCorpus`] if it is removed meanwhile. One that is created again meanwhile is opened again.
+    fn unless_removed<T>(&self, name: &CorpusName, folder: &Path, open: impl Fn() -> Result<T>) -> Result<T> {
+        let lacks_file =
+            |error: &Error| matches!(error, Error::Io { .. } | Error::NotPermitted { .. } | Error::Database { .. });
+        match open() {
+            Err(error) if self.sharing.is_none() && lacks_file(&error) => match has_database(folder) {
+                Ok(false) => Err(self.unknown(name)),
+                Ok(true) => open(),
+                Err(_) => Err(error),
+            },
+            opened => opened,
         }
-        error
     }
 
     /// Opens a corpus for writing, beside any number of readers.
@@ -240,7 +245,7 @@ impl Corpora {
             let hold = self.sharing.as_ref().map(|sharing| sharing.hold(&name)).transpose()?;
             self.writer(name.clone(), folder.clone(), lock, hold)
         };
-        open().map_err(|error| self.or_removed(error, &name, &folder))
+        self.unless_removed(&name, &folder, open)
     }
 
     fn writer(&self, name: CorpusName, folder: PathBuf, lock: Lock, hold: Option<Arc<Hold>>) -> Result<Writer> {

@@ -1,8 +1,6 @@
 //! The whole text and one call: the upper bound of context that a memory is measured against. A text that does not fit
-//! the model's context is an error.
-//!
-//! # Departures
-//! * GAM's "long-LLM" cuts such a text into parts of the context's length and reports the best of their scores.
+//! the model's context is an error; GAM's "long-LLM" cuts such a text into parts of the context's length and reports the best
+//! of their scores.
 
 use futures_util::future::LocalBoxFuture;
 use store::{Corpus, Layer, PassageId, Writer};
