@@ -96,12 +96,12 @@ pub fn run(serve: &Serve, global: &GlobalFlags) -> Result<ExitCode> {
     served.map(|()| ExitCode::SUCCESS)
 }
 
-/// The system message in a file, without white space at its end, such as an editor's last line break.
+/// The system message in a file, without a byte order mark, and without white space at its end, such as an editor's last line break.
 fn shared_prompt(path: &Path) -> Result<String> {
     let text = std::fs::read_to_string(path).map_err(|error| {
         refusal(format!("cannot read {}: {error}", path.display()), "give --shared-prompt a text file in UTF-8")
     })?;
-    let system = text.trim_end();
+    let system = text.trim_start_matches('\u{feff}').trim_end();
     if system.is_empty() {
         let hint = "write a system message into it, or omit --shared-prompt";
         return Err(refusal(format!("{} is empty", path.display()), hint));

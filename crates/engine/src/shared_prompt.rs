@@ -21,15 +21,18 @@ pub(crate) fn pin(
     step_tokens: usize,
 ) -> Result<(), String> {
     let mut tokens = frontend.tokens_before_user(system).map_err(|error| error.to_string())?;
-    let (count, context_tokens) = (tokens.len(), frontend.context_tokens);
+    let count = tokens.len();
     if count < PAGE_TOKENS {
         return Err(format!("it has {count} tokens; a page of the KV cache has {PAGE_TOKENS}"));
     }
+    let pinned = count / PAGE_TOKENS * PAGE_TOKENS;
+    // A prompt counts its pinned tokens too.
+    let context_tokens = frontend.context_tokens.min(kv_tokens.saturating_sub(pinned));
     if count >= context_tokens {
-        return Err(format!("it has {count} tokens; the context holds {context_tokens}"));
+        return Err(format!("it has {count} tokens, but prompts can have {context_tokens}"));
     }
-    tokens.truncate(count / PAGE_TOKENS * PAGE_TOKENS);
-    frontend.context_tokens = context_tokens.min(kv_tokens - tokens.len());
+    tokens.truncate(pinned);
+    frontend.context_tokens = context_tokens;
     runner.pin(&tokens, step_tokens)
 }
 

@@ -13,8 +13,12 @@ const SYSTEM: &str = "You answer in one sentence, in the language of the questio
 const QUESTION: &str = "Where does the ferry go in the winter, and who pays?";
 
 fn start(model: LanguageModel, shared_prompt: Option<String>) -> Result<Engine, StartError> {
+    start_in(1024, model, shared_prompt)
+}
+
+fn start_in(kv_tokens: usize, model: LanguageModel, shared_prompt: Option<String>) -> Result<Engine, StartError> {
     let models = Models { language: vec![("tiny".into(), model)], agents: HashMap::new(), embedder: None };
-    Engine::start_with(models, Adapters::default(), Config { kv_tokens: 1024, ..Config::default() }, shared_prompt)
+    Engine::start_with(models, Adapters::default(), Config { kv_tokens, ..Config::default() }, shared_prompt)
 }
 
 fn ask(tenant: u64, question: &str) -> Call {
@@ -54,9 +58,18 @@ fn a_shared_prompt_changes_no_reply() {
 }
 
 #[test]
-fn a_shared_prompt_that_the_context_does_not_hold_is_refused() {
-    let model = tiny::model("shared-prompt-long", |tokenizer| tokenizer);
-    let refused = start(model, Some(SYSTEM.repeat(9))).err().expect("it is too long").to_string();
-    assert!(refused.starts_with("tiny cannot share the prompt: it has "), "{refused}");
-    assert!(refused.ends_with("; the context holds 256"), "{refused}");
+fn a_shared_prompt_that_leaves_no_room_for_a_question_is_refused() {
+    let refused = |name, kv_tokens, times| {
+        let model = tiny::model(name, |tokenizer| tokenizer);
+        start_in(kv_tokens, model, Some(SYSTEM.repeat(times))).err().expect("it is too long").to_string()
+    };
+    let of_context = refused("shared-prompt-long", 1024, 9);
+    assert!(of_context.starts_with("tiny cannot share the prompt: it has "), "{of_context}");
+    assert!(of_context.ends_with(", but prompts can have 256"), "{of_context}");
+    let of_cache = refused("shared-prompt-half", 128, 1);
+    let (count, left) = of_cache
+        .strip_prefix("tiny cannot share the prompt: it has ")
+        .and_then(|rest| rest.split_once(" tokens, but prompts can have "))
+        .unwrap_or_else(|| panic!("{of_cache}"));
+    assert!(count.parse::<usize>().unwrap() >= left.parse().unwrap(), "its pages are not in the context: {of_cache}");
 }
