@@ -142,14 +142,14 @@ async function add(found) {
   await listCorpora();
   const made = await (await send("POST", "/v1/corpora", { title: brief(titleOf(files, corpora.map(({ title }) => title)), 120) })).json();
   const question = $("question").value.trim();
-  // The files arrive even if the user opens another view meanwhile, and that view stays open.
-  const sent = upload(files, made.name);
   await listCorpora();
+  // The files arrive even if the user opens another view meanwhile, and that view stays open. The corpus is open before they are
+  // sent: what the server refuses at once is listed in it.
   if (visits === visit && location.hash === here) {
     location.hash = `#/c/${encodeURIComponent(made.name)}/ask`;
-    await go();
+    await tell(go)();
   }
-  await sent;
+  await upload(files, made.name);
   if (address()[1] !== made.name || showReasons()) return;
   if (question) await ask();
   else $("question").focus();
